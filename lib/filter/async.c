@@ -301,13 +301,12 @@ hibloom_status hibloom_async_connect(hibloom_store **out, const char *uri, const
     struct store_settings *settings = NULL;
     struct async *async;
     struct error error;
-    hibloom_status status = settings_make(&settings, uri, setup, &error);
+    hibloom_status status;
 
-    if (status == HIBLOOM_OK &&
-        (loop == NULL || loop->size < sizeof *loop || loop->watch == NULL || loop->timer == NULL)) {
-        status = error_set(&error, HIBLOOM_EINVAL, "hibloom_loop needs its size, watch and timer");
-        settings_free(settings);
-    }
+    if (loop == NULL || loop->size < sizeof *loop || loop->watch == NULL || loop->timer == NULL)
+        return store_unmade(out, error_set(&error, HIBLOOM_EINVAL, "hibloom_loop needs its size, watch and timer"),
+                            &error);
+    status = settings_make(&settings, uri, setup, &error);
     if (status == HIBLOOM_OK && (async = make(settings, &loop_pipes)) == NULL)
         status = HIBLOOM_ENOMEM;
     if (status != HIBLOOM_OK)

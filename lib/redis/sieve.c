@@ -350,7 +350,7 @@ void sieve_take(struct sieve *s, size_t most)
     s->out.known = 0;
     s->out.any = false;
     s->out.mark = mark;
-    s->out.since_ns = s->begun_ns; /* one good guard in a call is enough for all that it leaves out */
+    s->out.since_ns = is_add(s) ? clock_now_ns() : s->begun_ns; /* one good guard is enough for a look-up's chunks */
     if (s->out.keys > 0)
         memset(s->out.touched, 0, s->out.keys);
     const bool near = looks_near(s);
@@ -568,6 +568,7 @@ static void merge_new(struct sieve *s)
 void sieve_set(struct sieve *s, struct link *link, void (*ended)(struct sieve *))
 {
     s->set = (struct setting){.link = link, .ended = ended};
+    s->out.since_ns = clock_now_ns(); /* guards that were read before show no server that takes adds */
     if (s->exact && bulk_pays_to_merge_new(link, s->count, (double)s->count))
         merge_new(s);
     else if (!s->exact && bulk_pays_to_merge(link, s->count, (double)s->count))

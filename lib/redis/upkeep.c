@@ -80,22 +80,17 @@ static void ask(struct upkeep *upkeep, struct outbox *outbox, enum script script
 
 /* ---- Clear --------------------------------------------------------------------- */
 
-/* A slice has another epoch for each period: what it holds of a later one than was known no lost sending has cleared. */
-static bool was_begun_anew(const struct link *link, uint32_t i, uint64_t epoch)
-{
-    const uint64_t known = link->keys[i].epoch;
-
-    return link->spec->window != 0 && period_of_epoch(link->spec, epoch) != period_of_epoch(link->spec, known);
-}
-
-/* Of another epoch it was cleared by another, then it is once more; or by the sending that was lost. */
+/* The epoch that the handle knew may be older than the call: then the key is cleared once more. A later epoch than one
+ * that was read in the call shows that it was emptied in the call: by a sending whose answer was lost, or by another. */
 static void take_cleared(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
     struct record record;
-    bool *left = &upkeep_of(talk)->left[tag - upkeep_of(talk)->range.first];
+    struct upkeep *upkeep = upkeep_of(talk);
+    bool *left = &upkeep->left[tag - upkeep->range.first], *read = &upkeep->read[tag - upkeep->range.first];
 
     if (reply->type == REDIS_REPLY_STRING && reply->text_len == RECORD_TRAILER && record_parse(reply->text, &record)) {
-        *left = !reply->repeated || was_begun_anew(talk->task.link, tag, record.epoch);
+        *left = !*read || record.epoch <= talk->task.link->keys[tag].epoch;
+        *read = true;
         link_note_epoch(talk->task.link, tag, record.epoch);
         return;
     }
@@ -130,6 +125,7 @@ static void clear(struct talk *talk, struct outbox *outbox)
         if (!link_next_step(talk->task.link, &upkeep->range))
             return;
         memset(upkeep->left, true, upkeep->range.count);
+        memset(upkeep->read, false, upkeep->range.count);
     }
     snprintf(bytes, sizeof bytes, "%" PRIu64, spec_bitmap_bytes(talk->task.link->spec));
     for (uint32_t i = 0; i < upkeep->range.count; i++)

@@ -9,7 +9,8 @@ struct upkeep {
     struct talk talk;
     talk_step *first; /* the step behind the question for a config */
     struct link_range range;
-    bool left[LINK_STEP_KEYS]; /* clear: keys of the range that are to be cleared yet */
+    bool left[LINK_STEP_KEYS]; /* clear: keys of the range that are to be cleared yet, */
+    bool read[LINK_STEP_KEYS]; /* and those whose epoch was read in this call */
     uint64_t ms;               /* expire: 0 = never */
     bool only_newest;          /* expire: the root if it tells of no further link; else that is noted, and no more */
     uint32_t key;              /* count: where it is */

@@ -1235,9 +1235,11 @@ void oracle_writes(int client, struct blob key, uint64_t sent_us)
             !holds(world_fetch(NULL, key), c->ids[number_of(c->name, key)]))
             oracle_fail("call %d of client %d sets bits in a key of '%s' which it was told is lost", c->ordinal, client,
                         oracle_name(c->name));
-        /* a proof that is late is asked once more, and no further time */
+        /* What was redirected in the call goes on, if the call is as young. A proof that is late is asked once more. */
+        const uint64_t shown = names[c->name].shown_us[client];
+        const uint64_t since = shown < c->begun_us && world.redirected_us[client] >= c->begun_us ? c->begun_us : shown;
         if (!caused(CAUSE_LOSS, c->begun_us) && !world.misled[client] && world.struck[client] <= c->struck + 1 &&
-            sent_us > names[c->name].shown_us[client] + 110000)
+            sent_us > since + 110000)
             oracle_fail("call %d of client %d sets bits in '%s', which it has not seen for %u ms", c->ordinal, client,
                         oracle_name(c->name), (unsigned)((sent_us - names[c->name].shown_us[client]) / 1000));
     }
@@ -1262,12 +1264,12 @@ static unsigned char byte_of(struct blob string, size_t at)
  * (docs/format.md, 8). */
 void oracle_bits(int client, bool undone, struct blob was, struct blob is)
 {
-    enum { LONGER = 2000 };
     const bool lost = served[client].connected || caused(CAUSE_REFUSAL, 1) || caused(CAUSE_DENIAL, 1) ||
                       caused(CAUSE_SLOTS, 1) || world.plan->client[client].loop;
 
     if (kind_of(0)->partitioned || kind_of(1)->partitioned) /* a script sets the bits of all keys */
         return;
+    const size_t longer = kind_of(0)->large || kind_of(1)->large ? SIZE_MAX : 2000; /* than the bits of all filters */
     const size_t len = undone ? was.len : is.len, both = was.len < is.len ? was.len : is.len;
     for (size_t i = 0; i < len && i < sizeof served->turned; i++) {
         if (i + 8 <= both && memcmp(was.bytes + i, is.bytes + i, 8) == 0) { /* most are alike */
@@ -1277,7 +1279,7 @@ void oracle_bits(int client, bool undone, struct blob was, struct blob is)
         const unsigned char before = byte_of(was, i), after = byte_of(is, i);
         if (!undone)
             served[client].turned[i] |= after & (unsigned char)~before;
-        else if ((before & ~after & ~served[client].turned[i]) != 0 && (!lost || was.len > LONGER))
+        else if ((before & ~after & ~served[client].turned[i]) != 0 && (!lost || was.len > longer))
             oracle_fail("client %d takes back bits of byte %d that it has not turned", client, (int)i);
     }
 }
@@ -1437,7 +1439,10 @@ static void check_added(struct call *c, int item)
         fail_call(c, "the add of item %d to '%s' is OK, but no primary was asked", item, oracle_name(c->name));
     if ((c->had & bit) == 0 && there == 0 && !lost && !from_cache)
         fail_call(c, "the add of item %d to '%s' is OK, but it is not in", item, oracle_name(c->name));
-    if (kind_of(c->name)->growing && there != 0 && !lost && !from_cache && !grew_apart(c->name) &&
+    /* A root that has forgotten its growth is only told again by those who meet its server: so does who opens it. */
+    const struct link_seen *newest = &n->seen.link[n->seen.links > 0 ? n->seen.links - 1 : 0];
+    const bool forgotten = n->seen.lingering > 0 && caused(CAUSE_LOSS, 1) && !world_met(c->client, key_of(newest, 0));
+    if (kind_of(c->name)->growing && there != 0 && !lost && !from_cache && !forgotten && !grew_apart(c->name) &&
         !reader_has(&truth, &n->seen, oracle_item(item), 0))
         fail_call(c, "the add of item %d to '%s' is OK, but no root tells of its link", item, oracle_name(c->name));
     if (there == 0 || n->seen.status != 0 || (lost && kind_of(c->name)->window)) /* of an older life, or period */
@@ -1512,7 +1517,8 @@ static void check_told(const struct call *c, hibloom_status status)
     const bool adds = c->verb == VERB_ADD || c->verb == VERB_ADD_NEW; /* which go on in the middle */
 
     if (c->verb == VERB_OPEN || status == HIBLOOM_ELOST)
-        *known = status == HIBLOOM_OK && now == c->run ? now : 0; /* by ELOST of a map it has not met that run yet */
+        /* by ELOST of a map, and at a replica that it takes for a primary, it has not met that run yet */
+        *known = status == HIBLOOM_OK && now == c->run && world.by_primary[c->client] ? now : 0;
     if ((!adds && c->verb != VERB_LOOK && c->verb != VERB_REMOVE) || status != HIBLOOM_OK || world.stale[c->client] ||
         !world.by_primary[c->client]) /* it may not have met the other run */
         return;

@@ -65,6 +65,7 @@ struct link {
 
 struct world world;
 static struct server servers[SERVERS];
+static unsigned runs_met[CLIENTS][SERVERS]; /* the history that each has shown each client last */
 
 enum { TRIES_MOST = 250, SYNC_US = 1100000 /* who was demoted takes over no earlier */ };
 static struct tries {
@@ -374,6 +375,11 @@ uint64_t world_run(struct blob key)
     return servers[owner].node.history;
 }
 
+bool world_met(int client, struct blob key)
+{
+    return runs_met[client][owner_of(key)] == world_run(key);
+}
+
 /* ---- The map of a cluster ---- */
 
 static void draw_map(void)
@@ -424,12 +430,14 @@ static void end_move(void)
 /* One key more, or the end of it. */
 static void step_move(void *unused)
 {
-    const struct node *source = &servers[move.from].node;
+    struct node *source = &servers[move.from].node;
     const struct key *key = NULL;
 
     if (move.slot < 0)
         return;
     note(CAUSE_SLOTS);
+    source->now_us = clock_of(&servers[move.from]);
+    node_expire(source); /* what has expired does not move */
     for (size_t i = 0; i < source->key_count && key == NULL; i++)
         if ((int)node_slot(source->keys[i]->name) == move.slot)
             key = source->keys[i];
@@ -699,10 +707,15 @@ static void deny(struct server *s, const char *place, uint64_t arg)
 
 /* ---- Strangers ---- */
 
+static bool is_temporary(struct blob key)
+{
+    return memchr(key.bytes, '\0', key.len) != NULL;
+}
+
 /* A temporary key is no part of a filter: what happens to it excuses nothing. */
 static void note_altered(struct blob key)
 {
-    if (memchr(key.bytes, '\0', key.len) == NULL)
+    if (!is_temporary(key))
         note(CAUSE_KEYS);
 }
 
@@ -731,7 +744,9 @@ static void stranger(int server, struct blob key, uint64_t arg)
     switch (arg % 6) {
     case 0:
     case 1: DO(server, blob_of("DEL"), key); break;
-    case 2: DO(server, blob_of("SET"), key, strangers[(arg >> 20) % STRANGERS]); break;
+    case 2: /* of bits of a temporary key nothing shows whose they are, but their length */
+        DO(server, blob_of("SET"), key, strangers[is_temporary(key) ? 0 : (arg >> 20) % STRANGERS]);
+        break;
     case 3: DO(server, blob_of("PEXPIRE"), key, blob_of(ms)); break;
     case 4: DO(server, blob_of("PERSIST"), key); break;
     default: put_aside(server, key, arg >> 20 & 3); break;
@@ -1175,6 +1190,7 @@ static void execute(struct link *link, const struct anchor *at, size_t argc, con
     world.misled[link->client] |= s->isolated;
     world.by_primary[link->client] |= s->primary < 0;
     world.connects[link->client] = 0;
+    runs_met[link->client][link->server] = s->node.history;
     s->node.now_us = clock_of(s);
     keep_dump(s);
     const bool ends = may_end_a_life(at->place);
@@ -1249,8 +1265,9 @@ static void execute(struct link *link, const struct anchor *at, size_t argc, con
     if (reply.len > 9 && strncmp(reply.bytes, "-READONLY", 9) == 0 && link->conn != NULL && !link->conn->shut &&
         !link->mute)
         note_read_only(link);
-    if (reply.len > 0 && reply.bytes[0] == '-' && strncmp(reply.bytes, "-MOVED", 6) != 0 &&
-        strncmp(reply.bytes, "-ASK", 4) != 0) {
+    if (reply.len > 0 && (strncmp(reply.bytes, "-MOVED", 6) == 0 || strncmp(reply.bytes, "-ASK", 4) == 0)) {
+        world.redirected_us[link->client] = net_now_us();
+    } else if (reply.len > 0 && reply.bytes[0] == '-') {
         note(strncmp(reply.bytes, "-NOPERM", 7) == 0 ? CAUSE_DENIAL : CAUSE_REFUSAL);
         world.undo_refused |= strcmp(at->place, "EVAL.undo") == 0;
     }
@@ -1406,7 +1423,7 @@ int net_misses(int client, const char *call)
         const char *call;
         bool often;
         int errors[5];
-    } fails[] = {{"connect", false, {ECONNREFUSED, ETIMEDOUT, EINTR, EAGAIN, EINTR}},
+    } fails[] = {{"connect", false, {ECONNREFUSED, ETIMEDOUT, ENETUNREACH, EAGAIN, ENOBUFS}}, /* it does not wait */
                  {"setsockopt", false, {ENOTCONN, ENOBUFS, ENOTCONN, ENOBUFS, ENOBUFS}},
                  {"getsockopt", false, {ENOTCONN, ENOTCONN, ENOTCONN, ENOTCONN, ENOTCONN}},
                  {"fcntl", false, {EINTR, EINTR, EINTR, EINTR, EINTR}},
@@ -1476,6 +1493,7 @@ void world_begin(struct plan *plan, FILE *trace)
     }
     world = (struct world){.plan = plan, .trace = trace};
     memset(met, 0, sizeof met);
+    memset(runs_met, 0, sizeof runs_met);
     memset(tries, 0, sizeof tries);
     histories = 0;
     move.slot = -1;

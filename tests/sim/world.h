@@ -38,10 +38,11 @@ struct world {
     unsigned starves[CLIENTS]; /* at the so-manyth allocation of the library there is no memory; 0: there is */
     int misses[CLIENTS];       /* the so-manyth system call fails; below 0: of those that are rare; 0: none does */
     uint64_t starved_us[CLIENTS];
-    bool undo_refused;   /* so its bits stay */
-    uint64_t held_us;    /* for which faults have stopped something, in all */
-    unsigned take_overs; /* of replicas */
-    uint64_t filled;     /* items that no oracle asks for */
+    uint64_t redirected_us[CLIENTS]; /* when a server has last answered MOVED or ASK */
+    bool undo_refused;               /* so its bits stay */
+    uint64_t held_us;                /* for which faults have stopped something, in all */
+    unsigned take_overs;             /* of replicas */
+    uint64_t filled;                 /* items that no oracle asks for */
     struct fiber *fibers[CLIENTS];
     int call[CLIENTS]; /* the ordinal of the client's call, for anchors */
     bool killed[CLIENTS];
@@ -71,7 +72,8 @@ uint64_t world_expiry_ms(struct blob key); /* 0: none */
 int world_replicas(struct blob key);
 const struct blob *world_fetch_replica(struct blob key, unsigned choice);
 uint64_t world_run(struct blob key); /* of the server that has it: another number once it is another run, or server */
-bool world_had(enum fault);          /* so far */
+bool world_met(int client, struct blob key); /* that run has carried out something for the client */
+bool world_had(enum fault);                  /* so far */
 bool world_strangers_are_well(void);
 unsigned world_count_keys(const char *prefix); /* those called so, or with a colon behind it, that nothing ends */
 bool world_has_temporary(void);                /* a key with a zero byte in its name, that nothing ends */
