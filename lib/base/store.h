@@ -1,8 +1,8 @@
 /* store.h: the functions of a store for a filter.
  *
- * filter.c checks what the caller said; a store does the rest, by its table of functions. They
- * take items, and each store computes positions (positions.h) when it wants them. The memory
- * store prefetches bits; the Redis store overlaps pipelines. */
+ * filter.c checks what the caller said; a store does the rest, by its table of functions. The table is for calls that
+ * wait: on a loop async_calls.c begins the same tasks. They take items, and each store computes positions (positions.h)
+ * when it wants them. The memory store prefetches bits; the Redis store overlaps pipelines. */
 #ifndef HIBLOOM_STORE_H
 #define HIBLOOM_STORE_H
 

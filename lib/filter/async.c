@@ -137,6 +137,43 @@ hibloom_status call_end(hibloom_store *store, hibloom *filter, hibloom_status st
     return HIBLOOM_OK;
 }
 
+struct listed {
+    struct async *async;
+    hibloom_list_fn *each;
+    void *data;
+};
+
+static bool list_one(const char *name, void *data)
+{
+    const struct listed *listed = data;
+
+    return listed->each(name, listed->data) && !listed->async->looped.closing;
+}
+
+hibloom_status call_list(hibloom_store *store, const char *pattern, hibloom_list_fn *each, void *each_data,
+                         const struct how *how)
+{
+    struct async *async = store->async;
+    struct listed listed = {async, each, each_data};
+
+    if (async == NULL)
+        return store->class->list(store, pattern, each, each_data);
+    struct work *own = async->spare_ended; /* calls of `each` have theirs */
+    async->spare_ended = NULL;
+    looped_enter(&async->looped);
+    hibloom_status status = store->class->list(store, pattern, list_one, &listed);
+    if (async->looped.closing) {
+        alloc.free(own);
+        status = HIBLOOM_ECANCELED;
+    } else {
+        alloc.free(async->spare_ended);
+        async->spare_ended = own;
+        status = call_end(store, NULL, status, how);
+    }
+    looped_leave(&async->looped);
+    return status;
+}
+
 void *async_new_work(struct async *async, const struct how *how, size_t size, size_t n,
                      hibloom_status (*finish_fn)(struct work *, hibloom_status))
 {

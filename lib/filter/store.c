@@ -87,7 +87,7 @@ static hibloom_status list(hibloom_store *store, const char *pattern, hibloom_li
     pattern = pattern != NULL ? pattern : "*";
     if (call_is_task(store))
         return async_list(store, pattern, each, each_data, how);
-    return call_end(store, NULL, store->class->list(store, pattern, each, each_data), how);
+    return call_list(store, pattern, each, each_data, how);
 }
 
 hibloom_status hibloom_list(hibloom_store *store, const char *pattern, hibloom_list_fn *each, void *data)

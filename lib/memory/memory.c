@@ -146,11 +146,13 @@ static hibloom_status check_stored(hibloom *filter, const struct memory_filter *
         return spec_says(&filter->spec, stored->text)
                    ? HIBLOOM_OK
                    : fail(filter, HIBLOOM_EMISMATCH, "is attached with another spec; attach it with that one");
-    if (wanted != NULL && wanted->create == CREATE_ONLY)
-        return fail(filter, HIBLOOM_EMISMATCH, "is there already, and the text says create=only");
     const hibloom_status status = request_adopt(&spec, wanted, stored->text, &error);
     explicit_bzero(&spec, sizeof spec); /* the seed */
-    return status == HIBLOOM_OK ? status : fail(filter, status, error.words);
+    if (status != HIBLOOM_OK)
+        return fail(filter, status, error.words);
+    if (wanted != NULL && wanted->create == CREATE_ONLY)
+        return fail(filter, HIBLOOM_EMISMATCH, "is there already, and the text says create=only");
+    return HIBLOOM_OK;
 }
 
 static hibloom_status open_filter(hibloom *filter, const struct request *wanted)

@@ -52,7 +52,7 @@ void guard_ask_root(struct talk *, struct outbox *);
  * be a talk's `take`, where tags are keys. */
 void guard_take_before(struct talk *, uint32_t i, uint32_t index, const struct reply *);
 
-/* Of a filter: is this the trailer of key i as the handle knows it? Notes nothing. */
+/* Of a filter: is this the trailer of key i as the handle knows it? False: it is not, which is not noted. */
 bool guard_matches(struct talk *, uint32_t i, const struct reply *);
 
 /* The same where a script has read the trailer. */

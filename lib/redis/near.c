@@ -85,5 +85,5 @@ bool near_is_fresh(const struct link *link, uint32_t i, uint64_t then_ns)
 {
     const uint64_t proven = link->keys[i].proven_ns, age = link->near != NULL ? link->near->max_age_ns : 0;
 
-    return proven != 0 && proven + age >= then_ns;
+    return proven != 0 && (proven >= then_ns || then_ns - proven <= age);
 }

@@ -621,7 +621,7 @@ static void begin(struct sieve *s, const struct policy *policy, enum store_call 
     s->most = most;
     s->task.adds = adds;
     s->task.reads = !adds;
-    s->exact = call != STORE_ADD;
+    s->exact = call == STORE_ADD_NEW;
     s->left = alloc.malloc(most * (sizeof *s->left + sizeof *s->which + sizeof *s->answers));
     s->yes = alloc.calloc(FLAGS_BYTES(n), 1);
     if (s->left == NULL || s->yes == NULL) {
@@ -635,7 +635,7 @@ static void begin(struct sieve *s, const struct policy *policy, enum store_call 
 /* A plain filter's call that sends all items is a walk, and no more. NULL: so it is. */
 static const struct policy *policy_of(const struct link *link, size_t n, enum store_call call)
 {
-    const bool adds = call == STORE_ADD || call == STORE_ADD_NEW, exact = call != STORE_ADD;
+    const bool adds = call == STORE_ADD || call == STORE_ADD_NEW, exact = call == STORE_ADD_NEW;
 
     if (call == STORE_REMOVE)
         return NULL;

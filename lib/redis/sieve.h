@@ -76,7 +76,7 @@ struct sieve {
     bool rests;   /* task.pause_ms, before `ended` */
     bool refused; /* the bitmaps were not read, or merged: the items go by commands */
     bool denied;  /* a look-up: a link stays untold, and it may not tell of it */
-    bool exact;   /* an add: is_new is wanted */
+    bool exact;   /* an add whose is_new is wanted */
     const hibloom_item *items;
     size_t n, at, chunk; /* all of them; where the chunk begins, and how many it has, */
     size_t most;         /* at most */

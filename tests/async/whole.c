@@ -183,6 +183,7 @@ static void a_dump_is_imported(void **state)
 static struct {
     unsigned names, most;
     hibloom_store *freed; /* at the last one of these */
+    struct outcome within;
 } listed;
 
 static bool count_name(const char *name, void *data)
@@ -220,6 +221,40 @@ static void filters_are_listed_page_by_page(void **state)
     assert_int_equal(listed.names, 5);
     for (unsigned i = 0; i < 20; i++)
         drop(filters[i]);
+}
+
+static bool call_within(const char *name, void *data)
+{
+    static bool found;
+
+    listed.names++;
+    assert_ok(hibloom_async_contains(data, "x", 1, &found, on_done, &listed.within), NULL);
+    if (listed.freed != NULL)
+        hibloom_store_free(listed.freed);
+    return true;
+}
+
+/* There names come within the call. */
+static void a_list_in_memory_may_call_and_free(void **state)
+{
+    hibloom_store *own = async_store(loop, "memory:", NULL);
+    hibloom *filter = async_filter(loop, own, "one", texts[1]), *other = async_filter(loop, own, "two", texts[1]);
+    struct outcome never = {0};
+
+    listed.names = 0;
+    listed.freed = NULL;
+    listed.within = (struct outcome){0};
+    assert_ok(RUN(list, own, NULL, call_within, filter), own);
+    await(loop, &listed.within);
+    assert_int_equal(listed.names, 2);
+    assert_int_equal(listed.within.calls, 2);
+    listed.freed = own;
+    assert_int_equal(hibloom_async_list(own, NULL, call_within, filter, on_done, &never), HIBLOOM_ECANCELED);
+    assert_int_equal(listed.names, 3);
+    assert_int_equal(listed.within.calls, 3);
+    assert_int_equal(never.calls, 0);
+    hibloom_close(filter);
+    hibloom_close(other);
 }
 
 /* Its inner task, too, at each round trip that it takes. */
@@ -260,6 +295,7 @@ int main(void)
         cmocka_unit_test(a_filter_is_replaced),
         cmocka_unit_test(a_dump_is_imported),
         cmocka_unit_test(filters_are_listed_page_by_page),
+        cmocka_unit_test(a_list_in_memory_may_call_and_free),
         cmocka_unit_test(a_store_may_be_freed_in_the_middle),
     };
 
