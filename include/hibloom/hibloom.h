@@ -174,7 +174,8 @@ HIBLOOM_API const char *hibloom_store_option(const hibloom_store *store, const c
  * the next call on the store. Never NULL, and without any password or seed. */
 HIBLOOM_API const char *hibloom_store_error(const hibloom_store *store);
 
-/* Each call from now on fails with ETIMEDOUT after `ms`, retries included. 0, the default: only the time-outs count.
+/* Each call from now on ends within `ms`, retries included: with ETIMEDOUT, or the status of its last try. 0, the
+ * default: only the time-outs count.
  * Taking bits back may then take a command_timeout more. hibloom_list has `ms` for each few hundred keys. Memory stores
  * and borrowed connections ignore it. */
 HIBLOOM_API void hibloom_store_deadline(hibloom_store *store, uint64_t ms);
@@ -316,7 +317,7 @@ typedef struct hibloom_info {
     double fill;            /* bits_set / all bits, or counters */
     double used;            /* items / capacity of the fullest link or slice: 1 is full. NaN: no capacity is stated */
     double estimated_items; /* -(m/k) ln(1 - fill) (Swamidass and Baldi 2007); infinite when all are set */
-    double estimated_error_rate; /* chance of a wrong "maybe" now: fill^k, or that of all links together */
+    double estimated_error_rate; /* chance of a wrong "maybe" now: fill^k (blocked: the mean over blocks), of all links */
 } hibloom_info;
 
 /* Counts the filter, which reads it all. Round trips: one for each 16 MB (of counters 256 KB), at least one a key. */

@@ -56,6 +56,15 @@ static void finish(struct work *work, hibloom_status status)
         carrier_begin(&async->looped.carrier, &work->call, work->next);
 }
 
+/* Once the store is being freed, what has ended is canceled, too: nobody has been told. */
+static void deliver_one(struct work *work, hibloom_status status, void end(struct work *, hibloom_status))
+{
+    const struct how how = work->async->looped.closing ? take_done(work) : (struct how){0};
+
+    end(work, status);
+    tell(&how, HIBLOOM_ECANCELED);
+}
+
 static void deliver(struct looped *looped)
 {
     struct async *async = (struct async *)looped;
@@ -65,11 +74,11 @@ static void deliver(struct looped *looped)
         const bool canceled = call->task->status == HIBLOOM_ECANCELED; /* its owner knows that */
         const hibloom_status status = canceled ? HIBLOOM_ECANCELED : carrier_error(c, call);
         carrier_end(c, call);
-        finish((struct work *)call, status);
+        deliver_one((struct work *)call, status, finish);
     }
     for (struct work *work; (work = TAILQ_FIRST(&async->ended)) != NULL;) {
         TAILQ_REMOVE(&async->ended, work, in_ended);
-        end_work(work, HIBLOOM_OK);
+        deliver_one(work, HIBLOOM_OK, end_work);
     }
 }
 

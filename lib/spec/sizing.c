@@ -116,6 +116,15 @@ double spec_items_at(const struct spec *spec, double fill)
     return -(double)spec_all_bits(spec) / spec->hashes * log1p(-fill);
 }
 
+/* The chance that all bits of another item are set. Blocks are not equally full: there it is the mean over them, of the
+ * items that leave so much of all bits set. */
+static double error_at_fill(const struct spec *spec, double fill)
+{
+    return spec->layout == LAYOUT_BLOCKED && fill < 1.0
+               ? error_of_one(spec, (uint64_t)llround(spec_items_at(spec, fill)))
+               : pow(fill, spec->hashes);
+}
+
 void spec_note_count(struct store_count *all, const struct spec *spec, const struct store_count *one)
 {
     /* a bare bitmap may go on behind our last bit */
@@ -126,7 +135,7 @@ void spec_note_count(struct store_count *all, const struct spec *spec, const str
     all->bits += spec_all_bits(spec);
     all->keys += spec_keys(spec);
     all->items += spec_items_at(spec, fill);
-    all->error_rate += (1.0 - all->error_rate) * pow(fill, spec->hashes);
+    all->error_rate += (1.0 - all->error_rate) * error_at_fill(spec, fill);
     all->links++;
     all->capacity = spec->capacity + (spec->window == 0 ? all->capacity : 0); /* each slice has all items of a window */
     if (spec->capacity != 0)

@@ -28,6 +28,21 @@ static void a_plain_filter_is_used_by_what_is_in(void **state)
     assert_true(segments.used > 2.7 && segments.used < 3.3);
 }
 
+/* As many items as it is meant for: the rate now is the one that is predicted. Blocks are not equally full. */
+static void the_error_rate_now_is_that_of_the_layout(void **state)
+{
+    static const char *const texts[] = {"capacity=300 error=0.01", "capacity=300 error=0.01 layout=blocked"};
+    hibloom_plan plan;
+
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        const hibloom_info info = info_of(*state, texts[i]);
+        const uint64_t items = (uint64_t)llround(info.estimated_items);
+        assert_ok(hibloom_get_plan(texts[i], items, &plan, sizeof plan), NULL);
+        assert_true(info.estimated_error_rate > plan.error_at_items * 0.99);
+        assert_true(info.estimated_error_rate < plan.error_at_items * 1.01);
+    }
+}
+
 static void without_a_capacity_nothing_is_known(void **state)
 {
     const hibloom_info info = info_of(*state, "bits=100000 hashes=3");
@@ -62,6 +77,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         ON_ALL(a_plain_filter_is_used_by_what_is_in),
+        ON_ALL(the_error_rate_now_is_that_of_the_layout),
         ON_ALL(without_a_capacity_nothing_is_known),
         ON_ALL(a_growing_filter_has_the_capacity_of_its_links),
         ON_ALL(a_window_is_used_as_its_fullest_slice),

@@ -18,7 +18,7 @@ static inline void set_items(uint64_t first)
     }
 }
 
-static inline hibloom *open_near(hibloom_store *store, const char *name, const char *text, uint32_t max_age_ms)
+static inline hibloom *open_near(hibloom_store *store, const char *name, const char *text, uint64_t max_age_ms)
 {
     hibloom *filter = test_open(store, name, text);
 
