@@ -1406,7 +1406,7 @@ int net_misses(int client, const char *call)
         const char *call;
         bool often;
         int errors[5];
-    } fails[] = {{"connect", false, {ECONNREFUSED, ETIMEDOUT, EINTR, EAGAIN, EINTR}},
+    } fails[] = {{"connect", false, {ECONNREFUSED, ETIMEDOUT, ENETUNREACH, EAGAIN, ENOBUFS}}, /* it does not wait */
                  {"setsockopt", false, {ENOTCONN, ENOBUFS, ENOTCONN, ENOBUFS, ENOBUFS}},
                  {"getsockopt", false, {ENOTCONN, ENOTCONN, ENOTCONN, ENOTCONN, ENOTCONN}},
                  {"fcntl", false, {EINTR, EINTR, EINTR, EINTR, EINTR}},
