@@ -1262,12 +1262,12 @@ static unsigned char byte_of(struct blob string, size_t at)
  * (docs/format.md, 8). */
 void oracle_bits(int client, bool undone, struct blob was, struct blob is)
 {
-    enum { LONGER = 2000 };
     const bool lost = served[client].connected || caused(CAUSE_REFUSAL, 1) || caused(CAUSE_DENIAL, 1) ||
                       caused(CAUSE_SLOTS, 1) || world.plan->client[client].loop;
 
     if (kind_of(0)->partitioned || kind_of(1)->partitioned) /* a script sets the bits of all keys */
         return;
+    const size_t longer = kind_of(0)->large || kind_of(1)->large ? SIZE_MAX : 2000; /* than the bits of all filters */
     const size_t len = undone ? was.len : is.len, both = was.len < is.len ? was.len : is.len;
     for (size_t i = 0; i < len && i < sizeof served->turned; i++) {
         if (i + 8 <= both && memcmp(was.bytes + i, is.bytes + i, 8) == 0) { /* most are alike */
@@ -1277,7 +1277,7 @@ void oracle_bits(int client, bool undone, struct blob was, struct blob is)
         const unsigned char before = byte_of(was, i), after = byte_of(is, i);
         if (!undone)
             served[client].turned[i] |= after & (unsigned char)~before;
-        else if ((before & ~after & ~served[client].turned[i]) != 0 && (!lost || was.len > LONGER))
+        else if ((before & ~after & ~served[client].turned[i]) != 0 && (!lost || was.len > longer))
             oracle_fail("client %d takes back bits of byte %d that it has not turned", client, (int)i);
     }
 }
