@@ -1437,7 +1437,10 @@ static void check_added(struct call *c, int item)
         fail_call(c, "the add of item %d to '%s' is OK, but no primary was asked", item, oracle_name(c->name));
     if ((c->had & bit) == 0 && there == 0 && !lost && !from_cache)
         fail_call(c, "the add of item %d to '%s' is OK, but it is not in", item, oracle_name(c->name));
-    if (kind_of(c->name)->growing && there != 0 && !lost && !from_cache && !grew_apart(c->name) &&
+    /* A root that has forgotten its growth is only told again by those who meet its server: so does who opens it. */
+    const struct link_seen *newest = &n->seen.link[n->seen.links > 0 ? n->seen.links - 1 : 0];
+    const bool forgotten = n->seen.lingering > 0 && caused(CAUSE_LOSS, 1) && !world_met(c->client, key_of(newest, 0));
+    if (kind_of(c->name)->growing && there != 0 && !lost && !from_cache && !forgotten && !grew_apart(c->name) &&
         !reader_has(&truth, &n->seen, oracle_item(item), 0))
         fail_call(c, "the add of item %d to '%s' is OK, but no root tells of its link", item, oracle_name(c->name));
     if (there == 0 || n->seen.status != 0 || (lost && kind_of(c->name)->window)) /* of an older life, or period */

@@ -65,6 +65,7 @@ struct link {
 
 struct world world;
 static struct server servers[SERVERS];
+static unsigned runs_met[CLIENTS][SERVERS]; /* the history that each has shown each client last */
 
 enum { TRIES_MOST = 250, SYNC_US = 1100000 /* who was demoted takes over no earlier */ };
 static struct tries {
@@ -372,6 +373,11 @@ uint64_t world_run(struct blob key)
     const int owner = owner_of(key);
 
     return servers[owner].node.history;
+}
+
+bool world_met(int client, struct blob key)
+{
+    return runs_met[client][owner_of(key)] == world_run(key);
 }
 
 /* ---- The map of a cluster ---- */
@@ -1175,6 +1181,7 @@ static void execute(struct link *link, const struct anchor *at, size_t argc, con
     world.misled[link->client] |= s->isolated;
     world.by_primary[link->client] |= s->primary < 0;
     world.connects[link->client] = 0;
+    runs_met[link->client][link->server] = s->node.history;
     s->node.now_us = clock_of(s);
     keep_dump(s);
     const bool ends = may_end_a_life(at->place);
@@ -1476,6 +1483,7 @@ void world_begin(struct plan *plan, FILE *trace)
     }
     world = (struct world){.plan = plan, .trace = trace};
     memset(met, 0, sizeof met);
+    memset(runs_met, 0, sizeof runs_met);
     memset(tries, 0, sizeof tries);
     histories = 0;
     move.slot = -1;
