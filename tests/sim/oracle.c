@@ -1235,9 +1235,11 @@ void oracle_writes(int client, struct blob key, uint64_t sent_us)
             !holds(world_fetch(NULL, key), c->ids[number_of(c->name, key)]))
             oracle_fail("call %d of client %d sets bits in a key of '%s' which it was told is lost", c->ordinal, client,
                         oracle_name(c->name));
-        /* a proof that is late is asked once more, and no further time */
+        /* What was redirected in the call goes on, if the call is as young. A proof that is late is asked once more. */
+        const uint64_t shown = names[c->name].shown_us[client];
+        const uint64_t since = shown < c->begun_us && world.redirected_us[client] >= c->begun_us ? c->begun_us : shown;
         if (!caused(CAUSE_LOSS, c->begun_us) && !world.misled[client] && world.struck[client] <= c->struck + 1 &&
-            sent_us > names[c->name].shown_us[client] + 110000)
+            sent_us > since + 110000)
             oracle_fail("call %d of client %d sets bits in '%s', which it has not seen for %u ms", c->ordinal, client,
                         oracle_name(c->name), (unsigned)((sent_us - names[c->name].shown_us[client]) / 1000));
     }

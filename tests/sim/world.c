@@ -1256,8 +1256,9 @@ static void execute(struct link *link, const struct anchor *at, size_t argc, con
     if (reply.len > 9 && strncmp(reply.bytes, "-READONLY", 9) == 0 && link->conn != NULL && !link->conn->shut &&
         !link->mute)
         note_read_only(link);
-    if (reply.len > 0 && reply.bytes[0] == '-' && strncmp(reply.bytes, "-MOVED", 6) != 0 &&
-        strncmp(reply.bytes, "-ASK", 4) != 0) {
+    if (reply.len > 0 && (strncmp(reply.bytes, "-MOVED", 6) == 0 || strncmp(reply.bytes, "-ASK", 4) == 0)) {
+        world.redirected_us[link->client] = net_now_us();
+    } else if (reply.len > 0 && reply.bytes[0] == '-') {
         note(strncmp(reply.bytes, "-NOPERM", 7) == 0 ? CAUSE_DENIAL : CAUSE_REFUSAL);
         world.undo_refused |= strcmp(at->place, "EVAL.undo") == 0;
     }

@@ -38,10 +38,11 @@ struct world {
     unsigned starves[CLIENTS]; /* at the so-manyth allocation of the library there is no memory; 0: there is */
     int misses[CLIENTS];       /* the so-manyth system call fails; below 0: of those that are rare; 0: none does */
     uint64_t starved_us[CLIENTS];
-    bool undo_refused;   /* so its bits stay */
-    uint64_t held_us;    /* for which faults have stopped something, in all */
-    unsigned take_overs; /* of replicas */
-    uint64_t filled;     /* items that no oracle asks for */
+    uint64_t redirected_us[CLIENTS]; /* when a server has last answered MOVED or ASK */
+    bool undo_refused;               /* so its bits stay */
+    uint64_t held_us;                /* for which faults have stopped something, in all */
+    unsigned take_overs;             /* of replicas */
+    uint64_t filled;                 /* items that no oracle asks for */
     struct fiber *fibers[CLIENTS];
     int call[CLIENTS]; /* the ordinal of the client's call, for anchors */
     bool killed[CLIENTS];
