@@ -430,12 +430,14 @@ static void end_move(void)
 /* One key more, or the end of it. */
 static void step_move(void *unused)
 {
-    const struct node *source = &servers[move.from].node;
+    struct node *source = &servers[move.from].node;
     const struct key *key = NULL;
 
     if (move.slot < 0)
         return;
     note(CAUSE_SLOTS);
+    source->now_us = clock_of(&servers[move.from]);
+    node_expire(source); /* what has expired does not move */
     for (size_t i = 0; i < source->key_count && key == NULL; i++)
         if ((int)node_slot(source->keys[i]->name) == move.slot)
             key = source->keys[i];
