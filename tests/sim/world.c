@@ -707,10 +707,15 @@ static void deny(struct server *s, const char *place, uint64_t arg)
 
 /* ---- Strangers ---- */
 
+static bool is_temporary(struct blob key)
+{
+    return memchr(key.bytes, '\0', key.len) != NULL;
+}
+
 /* A temporary key is no part of a filter: what happens to it excuses nothing. */
 static void note_altered(struct blob key)
 {
-    if (memchr(key.bytes, '\0', key.len) == NULL)
+    if (!is_temporary(key))
         note(CAUSE_KEYS);
 }
 
@@ -739,7 +744,9 @@ static void stranger(int server, struct blob key, uint64_t arg)
     switch (arg % 6) {
     case 0:
     case 1: DO(server, blob_of("DEL"), key); break;
-    case 2: DO(server, blob_of("SET"), key, strangers[(arg >> 20) % STRANGERS]); break;
+    case 2: /* of bits of a temporary key nothing shows whose they are, but their length */
+        DO(server, blob_of("SET"), key, strangers[is_temporary(key) ? 0 : (arg >> 20) % STRANGERS]);
+        break;
     case 3: DO(server, blob_of("PEXPIRE"), key, blob_of(ms)); break;
     case 4: DO(server, blob_of("PERSIST"), key); break;
     default: put_aside(server, key, arg >> 20 & 3); break;
