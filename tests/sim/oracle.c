@@ -1517,7 +1517,8 @@ static void check_told(const struct call *c, hibloom_status status)
     const bool adds = c->verb == VERB_ADD || c->verb == VERB_ADD_NEW; /* which go on in the middle */
 
     if (c->verb == VERB_OPEN || status == HIBLOOM_ELOST)
-        *known = status == HIBLOOM_OK && now == c->run ? now : 0; /* by ELOST of a map it has not met that run yet */
+        /* by ELOST of a map, and at a replica that it takes for a primary, it has not met that run yet */
+        *known = status == HIBLOOM_OK && now == c->run && world.by_primary[c->client] ? now : 0;
     if ((!adds && c->verb != VERB_LOOK && c->verb != VERB_REMOVE) || status != HIBLOOM_OK || world.stale[c->client] ||
         !world.by_primary[c->client]) /* it may not have met the other run */
         return;
