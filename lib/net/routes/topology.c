@@ -275,6 +275,8 @@ struct node *topology_redirect(struct topology *t, const struct node *asked, con
         if (node->role == NODE_REPLICA || (node->run.id[0] != '\0' && asked->role == NODE_PRIMARY)) {
             depose(t->nodes[node->role == NODE_REPLICA ? node->primary : asked->number], node);
             node->run.history[0] = '\0';
+        } else {
+            t->nodes[asked->number]->leave = true; /* if its slots were taken over, it may take over again unseen */
         }
         node->role = NODE_PRIMARY;
         if (node->state != NODE_READY) /* else it is this run's: the next one has to be told of */
