@@ -491,13 +491,18 @@ static void look_at(struct sieve *s, size_t from, size_t n, void (*ended)(struct
     sieve_await_walk(s, ended);
 }
 
+void sieve_distrust(struct sieve *s)
+{
+    s->begun_ns = s->out.since_ns = clock_now_ns();
+}
+
 /* Items that are in need not be sent; but see ask_proof. */
 static void rest_looked(struct sieve *s)
 {
     walk_read(&s->walk, s->answers + SAMPLE);
     sieve_free_inner(s);
     touch(s, s->set.link, s->left, s->answers, s->count);
-    s->out.since_ns = clock_now_ns();
+    sieve_distrust(s);
     sieve_keep(s, false);
     if (s->count > 0)
         send(s);
@@ -509,6 +514,7 @@ bool sieve_sample_is_new(struct sieve *s)
 {
     size_t found = 0;
 
+    sieve_distrust(s);
     sieve_read_walk(s);
     for (size_t i = 0; i < SAMPLE; i++)
         found += s->answers[i];
