@@ -106,10 +106,12 @@ static void looked(struct sieve *s)
 {
     s->growing.asked += s->walk.links;
     sieve_read_walk(s);
-    if (s->task.adds)
+    if (s->task.adds) {
+        sieve_distrust(s);
         sieve_keep(s, false);
-    else
+    } else {
         sieve_note_found(s);
+    }
     if (s->count == 0)
         end_chunk(s);
     else
@@ -219,6 +221,8 @@ static void take(struct sieve *s)
 {
     const uint64_t room = newest_of(s)->room;
 
+    if (s->task.adds)
+        sieve_distrust(s); /* the links were counted, or followed */
     sieve_take(s, s->task.adds && room < s->most ? (size_t)room : s->most);
     s->growing.asked = s->in != NULL ? s->growing.read : 0;
     if (s->task.adds)

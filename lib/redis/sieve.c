@@ -350,7 +350,7 @@ void sieve_take(struct sieve *s, size_t most)
     s->out.known = 0;
     s->out.any = false;
     s->out.mark = mark;
-    s->out.since_ns = is_add(s) ? clock_now_ns() : s->begun_ns; /* one good guard is enough for a look-up's chunks */
+    s->out.since_ns = s->begun_ns; /* one good guard in a call is enough for all that it leaves out */
     if (s->out.keys > 0)
         memset(s->out.touched, 0, s->out.keys);
     const bool near = looks_near(s);
@@ -491,13 +491,18 @@ static void look_at(struct sieve *s, size_t from, size_t n, void (*ended)(struct
     sieve_await_walk(s, ended);
 }
 
+void sieve_distrust(struct sieve *s)
+{
+    s->begun_ns = s->out.since_ns = clock_now_ns();
+}
+
 /* Items that are in need not be sent; but see ask_proof. */
 static void rest_looked(struct sieve *s)
 {
     walk_read(&s->walk, s->answers + SAMPLE);
     sieve_free_inner(s);
     touch(s, s->set.link, s->left, s->answers, s->count);
-    s->out.since_ns = clock_now_ns();
+    sieve_distrust(s);
     sieve_keep(s, false);
     if (s->count > 0)
         send(s);
@@ -509,6 +514,7 @@ bool sieve_sample_is_new(struct sieve *s)
 {
     size_t found = 0;
 
+    sieve_distrust(s);
     sieve_read_walk(s);
     for (size_t i = 0; i < SAMPLE; i++)
         found += s->answers[i];
@@ -568,7 +574,6 @@ static void merge_new(struct sieve *s)
 void sieve_set(struct sieve *s, struct link *link, void (*ended)(struct sieve *))
 {
     s->set = (struct setting){.link = link, .ended = ended};
-    s->out.since_ns = clock_now_ns(); /* guards that were read before show no server that takes adds */
     if (s->exact && bulk_pays_to_merge_new(link, s->count, (double)s->count))
         merge_new(s);
     else if (!s->exact && bulk_pays_to_merge(link, s->count, (double)s->count))

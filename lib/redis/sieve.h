@@ -139,6 +139,8 @@ void sieve_free_inner(struct sieve *);
 /* Items that are left out lie in all keys. False: out of memory. sieve_prove sends the guards of the touched keys. */
 bool sieve_touch_all(struct sieve *);
 void sieve_prove(struct sieve *, void (*ended)(struct sieve *));
+/* The guards of an add so far were behind reads, which a demoted primary answers, too: they prove nothing to come. */
+void sieve_distrust(struct sieve *);
 
 /* Fewer than half of a sample of the call's items are in: the look for it, and its answer. */
 bool sieve_has_sample(const struct sieve *);

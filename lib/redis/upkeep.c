@@ -80,21 +80,23 @@ static void ask(struct upkeep *upkeep, struct outbox *outbox, enum script script
 
 /* ---- Clear --------------------------------------------------------------------- */
 
+/* A key is emptied, or left, by an epoch that was known before the call, or was read in it. */
+enum left { EMPTIED, LEFT_KNOWN, LEFT_READ };
+
 /* The epoch that the handle knew may be older than the call: then the key is cleared once more. A later epoch than one
  * that was read in the call shows that it was emptied in the call: by a sending whose answer was lost, or by another. */
 static void take_cleared(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
     struct record record;
     struct upkeep *upkeep = upkeep_of(talk);
-    bool *left = &upkeep->left[tag - upkeep->range.first], *read = &upkeep->read[tag - upkeep->range.first];
+    unsigned char *left = &upkeep->left[tag - upkeep->range.first];
 
     if (reply->type == REDIS_REPLY_STRING && reply->text_len == RECORD_TRAILER && record_parse(reply->text, &record)) {
-        *left = !*read || record.epoch <= talk->task.link->keys[tag].epoch;
-        *read = true;
+        *left = *left == LEFT_READ && record.epoch > talk->task.link->keys[tag].epoch ? EMPTIED : LEFT_READ;
         link_note_epoch(talk->task.link, tag, record.epoch);
         return;
     }
-    *left = false;
+    *left = EMPTIED;
     if (!task_expect(&talk->task, reply, REDIS_REPLY_INTEGER, tag))
         return;
     if (reply->integers[0] < 0)
@@ -121,17 +123,17 @@ static void clear(struct talk *talk, struct outbox *outbox)
     struct upkeep *upkeep = upkeep_of(talk);
     char bytes[NUMBER_DIGITS + 1];
 
-    if (memchr(upkeep->left, 1, sizeof upkeep->left) == NULL) {
+    if (memchr(upkeep->left, LEFT_KNOWN, sizeof upkeep->left) == NULL &&
+        memchr(upkeep->left, LEFT_READ, sizeof upkeep->left) == NULL) {
         if (!link_next_step(talk->task.link, &upkeep->range))
             return;
-        memset(upkeep->left, true, upkeep->range.count);
-        memset(upkeep->read, false, upkeep->range.count);
+        memset(upkeep->left, LEFT_KNOWN, upkeep->range.count);
     }
     snprintf(bytes, sizeof bytes, "%" PRIu64, spec_bitmap_bytes(talk->task.link->spec));
     for (uint32_t i = 0; i < upkeep->range.count; i++)
         check_period(&talk->task, upkeep->range.first + i);
     for (uint32_t i = 0; i < upkeep->range.count && !task_has_failed(&talk->task); i++)
-        if (upkeep->left[i])
+        if (upkeep->left[i] != EMPTIED)
             ask(upkeep, outbox, SCRIPT_CLEAR, upkeep->range.first + i, bytes);
     talk_then(talk, take_cleared, clear);
 }

@@ -9,15 +9,14 @@ struct upkeep {
     struct talk talk;
     talk_step *first; /* the step behind the question for a config */
     struct link_range range;
-    bool left[LINK_STEP_KEYS]; /* clear: keys of the range that are to be cleared yet, */
-    bool read[LINK_STEP_KEYS]; /* and those whose epoch was read in this call */
-    uint64_t ms;               /* expire: 0 = never */
-    bool only_newest;          /* expire: the root if it tells of no further link; else that is noted, and no more */
-    uint32_t key;              /* count: where it is */
-    uint64_t from;             /* count: the byte */
-    struct store_count count;  /* counted so far, */
-    uint64_t bits;             /* and in the part that is on its way */
-    unsigned char *counters;   /* of a counting filter: those that were read last */
+    unsigned char left[LINK_STEP_KEYS]; /* clear: enum left, of each key of the range */
+    uint64_t ms;                        /* expire: 0 = never */
+    bool only_newest;         /* expire: the root if it tells of no further link; else that is noted, and no more */
+    uint32_t key;             /* count: where it is */
+    uint64_t from;            /* count: the byte */
+    struct store_count count; /* counted so far, */
+    uint64_t bits;            /* and in the part that is on its way */
+    unsigned char *counters;  /* of a counting filter: those that were read last */
 };
 
 void upkeep_begin_clear(struct upkeep *, struct link *);
