@@ -76,6 +76,9 @@ typedef void hibloom_done_fn(hibloom_status status, void *data);
 
 HIBLOOM_CHECKED hibloom_status hibloom_async_open(hibloom **out, hibloom_store *store, const char *name,
                                                   const char *spec, hibloom_done_fn *done, void *data);
+HIBLOOM_CHECKED hibloom_status hibloom_async_open_many(hibloom **out, hibloom_store *store, const char *const *names,
+                                                       size_t n, const char *spec, hibloom_status *each,
+                                                       hibloom_done_fn *done, void *data);
 HIBLOOM_CHECKED hibloom_status hibloom_async_open_like(hibloom **out, hibloom_store *store, const char *name,
                                                        const hibloom *like, hibloom_done_fn *done, void *data);
 HIBLOOM_CHECKED hibloom_status hibloom_async_attach(hibloom **out, hibloom_store *store, const char *name,
@@ -97,6 +100,13 @@ HIBLOOM_CHECKED hibloom_status hibloom_async_contains_many(hibloom *filter, cons
                                                            bool *found, hibloom_done_fn *done, void *data);
 HIBLOOM_CHECKED hibloom_status hibloom_async_remove_many(hibloom *filter, const hibloom_item *items, size_t n,
                                                          bool *was_in, hibloom_done_fn *done, void *data);
+
+/* A filter that is closed meanwhile fails alone, with ECANCELED; done is called when all others have their answers. If the
+ * store is freed, each is not written. EINVAL: n is 0. */
+HIBLOOM_CHECKED hibloom_status hibloom_async_add_pairs(const hibloom_pair *pairs, size_t n, bool *is_new,
+                                                       hibloom_status *each, hibloom_done_fn *done, void *data);
+HIBLOOM_CHECKED hibloom_status hibloom_async_contains_pairs(const hibloom_pair *pairs, size_t n, bool *found,
+                                                            hibloom_status *each, hibloom_done_fn *done, void *data);
 
 HIBLOOM_CHECKED hibloom_status hibloom_async_get_info(hibloom *filter, hibloom_info *out, size_t size,
                                                       hibloom_done_fn *done, void *data);

@@ -45,7 +45,7 @@ hibloom_status hibloom_async_drop_by_name(hibloom_store *store, const char *name
 
 /* ---- Items ---------------------------------------------------------------- */
 
-static hibloom_status check_items(hibloom *filter, enum store_call call, const hibloom_item *items, size_t n)
+hibloom_status filter_check_items(hibloom *filter, enum store_call call, const hibloom_item *items, size_t n)
 {
     struct error *error = &filter->store->error;
 
@@ -68,7 +68,7 @@ static hibloom_status call_items(hibloom *filter, enum store_call call, const hi
     hibloom_status status = call_check(filter->store, how, n);
 
     if (status == HIBLOOM_OK)
-        status = check_items(filter, call, items, n);
+        status = filter_check_items(filter, call, items, n);
     if (status != HIBLOOM_OK)
         return status;
     if (call_is_task(filter->store))
