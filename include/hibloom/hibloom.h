@@ -254,7 +254,8 @@ HIBLOOM_CHECKED hibloom_status hibloom_attach(hibloom **out, hibloom_store *stor
 
 /* Opens n filters by one text, as hibloom_open does each. out[i] is that of names[i]. each NULL: one failure fails all, and
  * is returned. Else out[i] is the handle, or NULL, and each[i] its status; the call returns the first 1x to 3x, and OK if
- * there is only 4x. The calls on pairs below say the same. Round trips: of 1,000 filters as of one. */
+ * there is only 4x. The calls on pairs below say the same. Round trips: of 1,000 filters as of one on each server; on a cluster
+ * twice that at most. */
 HIBLOOM_CHECKED hibloom_status hibloom_open_many(hibloom **out, hibloom_store *store, const char *const *names,
                                                  size_t n, const char *spec, hibloom_status *each);
 
@@ -309,7 +310,7 @@ typedef struct hibloom_pair {
 
 /* The same for n pairs, whose filters are of one store, else EINVAL. A filter may come often. found[i] and is_new[i] hold
  * where each[i] is OK: one filter that is gone fails alone. each and the status: as hibloom_open_many. An add with a
- * failure may have added the items of the other filters. Round trips: of the items of 1,000 filters as of one's. */
+ * failure may have added the items of the other filters. Round trips: of 1,000 filters as of one, on each server. */
 HIBLOOM_CHECKED hibloom_status hibloom_add_pairs(const hibloom_pair *pairs, size_t n, bool *is_new,
                                                  hibloom_status *each);
 HIBLOOM_CHECKED hibloom_status hibloom_contains_pairs(const hibloom_pair *pairs, size_t n, bool *found,

@@ -173,7 +173,7 @@ static void a_filter_lives_from_open_to_drop(void **state)
     assert_string_equal(hibloom_store_error(async), "");
     assert_int_equal(filter->spec.capacity, 5000);
     assert_ok(AWAIT(loop, &o, hibloom_async_add_many(filter, items, 10, NULL, on_done, &o)), async);
-    assert_ok(AWAIT(loop, &o, hibloom_async_expire(filter, 100, on_done, &o)), async);
+    assert_ok(AWAIT(loop, &o, hibloom_async_expire(filter, 100000, on_done, &o)), async);
     assert_ok(AWAIT(loop, &o, hibloom_async_get_info(filter, &info, sizeof info, on_done, &o)), async);
     assert_true(info.ttl_ms > 90000 && info.ttl_ms <= 100000 && info.bits_set > 10);
     assert_ok(AWAIT(loop, &o, hibloom_async_clear(filter, on_done, &o)), async);

@@ -55,7 +55,7 @@ static enum task_next ask_task(struct carrier *c, struct call *call)
 {
     struct outbox *outbox = &call->outbox;
 
-    if (outbox->exchanges == NULL) {
+    if (outbox->exchanges == NULL && !outbox->commands.failed) {
         *outbox = c->outbox;
         c->outbox = (struct outbox){0};
     }
