@@ -252,10 +252,10 @@ HIBLOOM_CHECKED hibloom_status hibloom_open_like(hibloom **out, hibloom_store *s
  * growth or window; or a memory store has no config. Round trips: two, and one for each 128 keys beyond. */
 HIBLOOM_CHECKED hibloom_status hibloom_attach(hibloom **out, hibloom_store *store, const char *name, const char *spec);
 
-/* Opens n filters by one text, as hibloom_open does each. out[i] is that of names[i]. each NULL: one failure fails all, and
- * is returned. Else out[i] is the handle, or NULL, and each[i] its status; the call returns the first 1x to 3x, and OK if
- * there is only 4x. The calls on pairs below say the same. Round trips: of 1,000 filters as of one on each server; on a cluster
- * twice that at most. */
+/* Opens n filters by one text; out[i] is the handle of names[i]. If each is NULL, one failure fails all, and is returned.
+ * Else each[i] is the status of names[i], and out[i] is NULL if that is not OK. Then the call returns the first 1x to 3x,
+ * and OK if there are only 4x. Round trips: for each 1,000 filters as for one, on each server; on a cluster up to twice
+ * that. */
 HIBLOOM_CHECKED hibloom_status hibloom_open_many(hibloom **out, hibloom_store *store, const char *const *names,
                                                  size_t n, const char *spec, hibloom_status *each);
 
@@ -308,9 +308,9 @@ typedef struct hibloom_pair {
     hibloom_item item;
 } hibloom_pair;
 
-/* The same for n pairs, whose filters are of one store, else EINVAL. A filter may come often. found[i] and is_new[i] hold
- * where each[i] is OK: one filter that is gone fails alone. each and the status: as hibloom_open_many. An add with a
- * failure may have added the items of the other filters. Round trips: of 1,000 filters as of one, on each server. */
+/* The same for n pairs. Their filters are of one store (EINVAL); a filter may come many times. each and the status: as
+ * hibloom_open_many. found[i] and is_new[i] are written if each[i] is OK. If each is NULL and one filter fails, items of
+ * others may have been added. Round trips: for each 1,000 filters as for one, on each server. */
 HIBLOOM_CHECKED hibloom_status hibloom_add_pairs(const hibloom_pair *pairs, size_t n, bool *is_new,
                                                  hibloom_status *each);
 HIBLOOM_CHECKED hibloom_status hibloom_contains_pairs(const hibloom_pair *pairs, size_t n, bool *found,

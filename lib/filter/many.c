@@ -1,12 +1,12 @@
 /* many.c: one call over many filters: items of pairs, and opens.
  *
- * Each filter has a task of its own, so one that is gone fails alone. All go on together: their commands share the round
- * trips.
+ * Each filter has a task of its own, so one that is gone fails alone. All go on together: their commands share the
+ * round trips.
  *
  *     pairs, in their order   a1 b1 a2      at      0 2 1       a part for each filter: a, b
  *     items, by their filter  a1 a2 b1      part    a a b
  *
- * A store that waits runs AT_ONCE parts at a time. A part takes 2 KB then, and 12 KB if it opens a filter. On a loop each
+ * A blocking store runs AT_ONCE parts at a time. A part takes 2 KB then, and 12 KB if it opens a filter. On a loop each
  * part is a work, and the call itself is one that ends behind them. */
 #include "base/alloc.h"
 #include "filter/async.h"
@@ -271,9 +271,10 @@ static void begin_work(struct part *part)
     struct many *m = part->many;
     const struct how how = {.async = true, .done = part_done, .data = part};
     bool *answers = m->answers != NULL ? m->answers + part->first : NULL;
-    const hibloom_status status =
-        m->opened != NULL ? async_open(part->filter, NULL, &m->wanted, &m->opened[part->first], &how)
-                          : async_items(part->filter, m->call, m->items + part->first, part->n, answers, &how);
+    const hibloom_status status = m->opened != NULL
+                                      ? async_open(part->filter, NULL, &m->wanted, &m->opened[part->first], &how)
+                                      : async_items(part->filter, m->call, m->items + part->first, part->n, answers,
+                                                    &how);
 
     if (status != HIBLOOM_OK)
         part_done(status, part);

@@ -52,8 +52,7 @@ static hibloom_status spread(hibloom_store *store, struct request *wanted, bool 
     if (class->servers != NULL && wanted->makes && !bare && wanted->spec.bits > SPREAD_BITS &&
         (wanted->given & (GIVEN_BITS | GIVEN_SEGMENTS | GIVEN_NEW_SEGMENTS)) == 0)
         status = spec_spread(&wanted->spec, class->servers(store));
-    return status == HIBLOOM_OK ? status
-                                : error_set(&store->error, status, "too large for a key on each server");
+    return status == HIBLOOM_OK ? status : error_set(&store->error, status, "too large for a key on each server");
 }
 
 hibloom_status filter_want(hibloom_store *store, const char *name, struct request *wanted, const char *text, bool bare)

@@ -206,7 +206,8 @@ static void filters_come_often_and_an_item_twice_is_new_once(void **state)
 
 static void kinds_go_together(void **state)
 {
-    static const char *const texts[] = {"capacity=100 error=0.0001 growth=2", "capacity=100 error=0.0001 window=1h slices=2",
+    static const char *const texts[] = {"capacity=100 error=0.0001 growth=2",
+                                        "capacity=100 error=0.0001 window=1h slices=2",
                                         "capacity=100 error=0.0001 counters=4", "capacity=100 error=0.0001 segments=3",
                                         "capacity=100 error=0.0001 layout=blocked"};
     enum { KINDS = COUNT(texts), ITEMS = 150 };

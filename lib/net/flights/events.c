@@ -112,13 +112,13 @@ static void end(struct carrier *c, struct call *call)
     c->store.server.stats.in_flight--;
 }
 
-#define HELD_MOST ((size_t)4 << 20) /* bytes, which 1,000 filters that are made do not take: a large call's next commands are on their way while it is answered */
+/* Bytes. To make 1,000 filters takes less. The next commands of a large call are on their way while it is answered. */
+#define HELD_MOST ((size_t)4 << 20)
 
 /* Do commands wait for the answers to earlier ones? */
 static bool waits_in_step(const struct carrier *c, const struct node *node)
 {
-    return c->in_step && node->held < HELD_MOST && node->sent.first != NULL &&
-           node->sent.first->number < node->flushed;
+    return c->in_step && node->held < HELD_MOST && node->sent.first != NULL && node->sent.first->number < node->flushed;
 }
 
 static void flush(struct carrier *c)
