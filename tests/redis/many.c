@@ -1,6 +1,7 @@
 /* One call over many filters: round trips, failures that stay alone, order, and what a handle takes. */
 #include "support/backend.h"
 #include "support/items.h"
+#include "support/redis_server.h"
 
 #include <hiredis/hiredis.h>
 #include <stdio.h>
@@ -273,6 +274,28 @@ static void where_the_server_is_dead_all_fail(void **state)
     drop_all(b, 3);
 }
 
+static void a_deadline_ends_all(void **state)
+{
+    struct backend b = {.redis = true};
+    struct redis_server *server = redis_server_start(NULL);
+
+    b.store = test_connect(with_options(redis_server_uri(server), "retry=10s&command_timeout=10s"), NULL);
+    open_all(&b, FILTERS);
+    redis_server_pause(server);
+    hibloom_store_deadline(b.store, 200);
+    const uint64_t before = test_now_ms();
+    assert_status(hibloom_contains_pairs(pairs, FILTERS, answers, each), HIBLOOM_ETIMEDOUT, b.store);
+    assert_in_range(test_now_ms() - before, 150, 5000);
+    for (size_t i = 0; i < FILTERS; i++)
+        assert_status(each[i], HIBLOOM_ETIMEDOUT, NULL);
+    redis_server_resume(server);
+    hibloom_store_deadline(b.store, 0);
+    assert_ok(hibloom_contains_pairs(pairs, FILTERS, answers, NULL), b.store);
+    drop_all(&b, FILTERS);
+    hibloom_store_free(b.store);
+    redis_server_stop(server);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -285,6 +308,7 @@ int main(void)
         ON_ALL(all_are_of_one_store),
         ON_REDIS(a_small_filters_handle_takes_little),
         ON_REDIS(where_the_server_is_dead_all_fail),
+        cmocka_unit_test(a_deadline_ends_all),
     };
 
     if (hibloom_set_allocator(counted_malloc, counted_calloc, counted, counted_free) != HIBLOOM_OK)
