@@ -44,6 +44,12 @@ struct many {
     struct error error;
 };
 
+/* Threads that ask in memory leave the words of the last failure, which that store guards. */
+static bool keeps_words(const struct many *m)
+{
+    return m->store->class->read == NULL || m->opened != NULL || m->call != STORE_LOOK;
+}
+
 /* The words are the store's. */
 static void note(struct many *m, size_t pair, hibloom_status status)
 {
@@ -55,7 +61,8 @@ static void note(struct many *m, size_t pair, hibloom_status status)
         return;
     m->failed = status;
     m->failed_at = at;
-    m->error = m->store->error;
+    if (keeps_words(m))
+        m->error = m->store->error;
 }
 
 static void note_part(const struct part *part, hibloom_status status)
@@ -75,7 +82,7 @@ static hibloom_status hand_over(struct many *m, bool wanted)
     const hibloom_status status = result(m);
     const bool good = wanted && (m->each != NULL || status == HIBLOOM_OK);
 
-    if (m->failed != HIBLOOM_OK)
+    if (m->failed != HIBLOOM_OK && keeps_words(m))
         m->store->error = m->error;
     if (wanted && m->each != NULL)
         memcpy(m->each, m->statuses, m->n * sizeof *m->each);
