@@ -406,42 +406,30 @@ static bool is_by_pairs(const struct running *r, const struct step *step)
     return step->verb >= VERB_ADD && step->verb <= VERB_LOOK && step->arg % 10 >= BY_PAIRS && r->count <= ITEMS;
 }
 
-/* The pairs of a call. A look-up also asks the other filter, if that cannot make it write. */
 static size_t make_pairs(const struct client *c, const struct running *r, const struct step *step,
-                         hibloom_pair pairs[ITEMS + 1])
+                         hibloom_pair pairs[ITEMS])
 {
-    const struct kind *kind = plan_kind(world.plan, 1 - step->name);
-    hibloom *beside = c->handles[1 - step->name].filter;
-
     for (size_t i = 0; i < r->count; i++)
         pairs[i] = (hibloom_pair){c->handles[step->name].filter, r->items[i]};
-    if (step->verb != VERB_LOOK || c->loop != NULL || beside == NULL || kind->growing || kind->window ||
-        world.plan->client[c->id].near != 0)
-        return r->count;
-    pairs[r->count] = (hibloom_pair){beside, r->items[0]};
-    return r->count + 1;
+    return r->count;
 }
 
+/* Of one filter: the oracles take what a call does to be about one name. */
 static hibloom_status call_pairs(struct client *c, struct running *r, const struct step *step)
 {
-    hibloom_pair pairs[ITEMS + 1];
-    hibloom_status each[ITEMS + 1];
-    bool answers[ITEMS + 1];
+    hibloom_pair pairs[ITEMS];
+    hibloom_status each[ITEMS];
+    bool *is_new = step->verb == VERB_ADD_NEW ? r->answers : NULL;
     const size_t n = make_pairs(c, r, step, pairs);
-    const hibloom_status status = step->verb == VERB_LOOK
-                                      ? hibloom_contains_pairs(pairs, n, answers, each)
-                                      : hibloom_add_pairs(pairs, n, step->verb == VERB_ADD_NEW ? answers : NULL, each);
+    const hibloom_status status = step->verb == VERB_LOOK ? hibloom_contains_pairs(pairs, n, r->answers, each)
+                                                          : hibloom_add_pairs(pairs, n, is_new, each);
 
-    for (size_t i = 0; i < r->count; i++)
+    for (size_t i = 0; i < n; i++)
         if (each[i] != each[0])
             oracle_fail("call %d of client %d: items of one filter have two statuses", world.call[c->id], c->id);
-    if (status == HIBLOOM_OK && each[0] != HIBLOOM_OK && each[0] < HIBLOOM_ENOTFOUND)
-        oracle_fail("call %d of client %d: a failure is not returned", world.call[c->id], c->id);
-    if (n > r->count)
-        note_told(c, 1 - step->name, each[r->count]);
-    if (each[0] == HIBLOOM_OK && step->verb != VERB_ADD)
-        memcpy(r->answers, answers, r->count * sizeof *answers);
-    return each[0];
+    if (n > 0 && status != (each[0] < HIBLOOM_ENOTFOUND ? each[0] : HIBLOOM_OK))
+        oracle_fail("call %d of client %d: a failure of the call is not returned", world.call[c->id], c->id);
+    return n > 0 ? each[0] : status;
 }
 
 static hibloom_status do_blocking(struct client *c, struct running *r, const struct step *step)
@@ -644,7 +632,7 @@ static hibloom_status do_async(struct client *c, struct running *r, const struct
 {
     static hibloom_info info;
     hibloom **filter = &c->handles[step->name].filter;
-    hibloom_pair pairs[ITEMS + 1];
+    hibloom_pair pairs[ITEMS];
 
     if (is_by_pairs(r, step) && step->verb == VERB_LOOK) /* there is one filter: its failure is the call's */
         return hibloom_async_contains_pairs(pairs, make_pairs(c, r, step, pairs), r->answers, NULL, on_answered, r);
