@@ -19,7 +19,8 @@
  *  - A store, its filters and its loop serve one thread.
  *  - A host name is looked up at once, which may block. An address is not.
  *  - The library raises no SIGPIPE.
- *  - On memory: a call is made at once, and `done` is called by the timer.
+ *  - On memory: a call is made at once, and `done` is called by the timer. A failure is a refusal. Results are written
+ *    at once, also if `done` gets ECANCELED.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef HIBLOOM_ASYNC_H
@@ -78,6 +79,9 @@ typedef void hibloom_done_fn(hibloom_status status, void *data);
 
 HIBLOOM_CHECKED hibloom_status hibloom_async_open(hibloom **out, hibloom_store *store, const char *name,
                                                   const char *spec, hibloom_done_fn *done, void *data);
+HIBLOOM_CHECKED hibloom_status hibloom_async_open_many(hibloom **out, hibloom_store *store, const char *const *names,
+                                                       size_t n, const char *spec, hibloom_status *each,
+                                                       hibloom_done_fn *done, void *data);
 HIBLOOM_CHECKED hibloom_status hibloom_async_open_like(hibloom **out, hibloom_store *store, const char *name,
                                                        const hibloom *like, hibloom_done_fn *done, void *data);
 HIBLOOM_CHECKED hibloom_status hibloom_async_attach(hibloom **out, hibloom_store *store, const char *name,
@@ -99,6 +103,13 @@ HIBLOOM_CHECKED hibloom_status hibloom_async_contains_many(hibloom *filter, cons
                                                            bool *found, hibloom_done_fn *done, void *data);
 HIBLOOM_CHECKED hibloom_status hibloom_async_remove_many(hibloom *filter, const hibloom_item *items, size_t n,
                                                          bool *was_in, hibloom_done_fn *done, void *data);
+
+/* A filter that is closed meanwhile fails alone, with ECANCELED; done is called when all others have their answers. If the
+ * store is freed, each is not written. EINVAL: n is 0. */
+HIBLOOM_CHECKED hibloom_status hibloom_async_add_pairs(const hibloom_pair *pairs, size_t n, bool *is_new,
+                                                       hibloom_status *each, hibloom_done_fn *done, void *data);
+HIBLOOM_CHECKED hibloom_status hibloom_async_contains_pairs(const hibloom_pair *pairs, size_t n, bool *found,
+                                                            hibloom_status *each, hibloom_done_fn *done, void *data);
 
 HIBLOOM_CHECKED hibloom_status hibloom_async_get_info(hibloom *filter, hibloom_info *out, size_t size,
                                                       hibloom_done_fn *done, void *data);

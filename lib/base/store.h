@@ -110,6 +110,7 @@ struct hibloom {
     char *said[2]; /* of hibloom_spec_of, and with the seed; NULL: nobody has asked yet */
     char name[HIBLOOM_NAME_MAX + 1];
     LIST_ENTRY(hibloom) in_store; /* if its caller has it */
+    size_t group;                 /* 1 and more: number of its items' group, while a call of pairs sorts them */
     unsigned uses;                /* by calls under way: it is freed behind the last */
     size_t room;                  /* bytes of the spec; an open handle has no more than its seeds take: see spec_copy */
     struct spec spec;

@@ -36,7 +36,6 @@ static void end_work(struct work *work, hibloom_status status)
     const struct how how = take_done(work);
 
     work->async->items -= weight(work->n);
-    outbox_free(&work->call.outbox);
     filter_release(work->filter);
     filter_release(work->other);
     alloc.free(work);
@@ -50,10 +49,16 @@ static void finish(struct work *work, hibloom_status status)
 
     work->next = NULL;
     status = work->finish(work, status);
-    if (work->next == NULL || async->looped.closing)
+    if (work->next == NULL)
         end_work(work, status);
     else
         carrier_begin(&async->looped.carrier, &work->call, work->next);
+}
+
+/* A call that was made at once, in memory. */
+static void end_made(struct work *work, hibloom_status status)
+{
+    end_work(work, work->finish != NULL ? work->finish(work, status) : status);
 }
 
 /* Once the store is being freed, what has ended is canceled, too: nobody has been told. */
@@ -78,7 +83,7 @@ static void deliver(struct looped *looped)
     }
     for (struct work *work; (work = TAILQ_FIRST(&async->ended)) != NULL;) {
         TAILQ_REMOVE(&async->ended, work, in_ended);
-        deliver_one(work, HIBLOOM_OK, end_work);
+        deliver_one(work, HIBLOOM_OK, end_made);
     }
 }
 
@@ -122,12 +127,18 @@ bool call_is_task(const hibloom_store *store)
     return store->async != NULL && store == &store->async->looped.carrier.store.base;
 }
 
-static void accept_work(struct work *work)
+void async_accept(struct work *work)
 {
     TAILQ_INSERT_TAIL(&work->async->works, work, in_works);
     filter_hold(work->filter);
     filter_hold(work->other);
     work->async->items += weight(work->n);
+}
+
+void async_end(struct work *work)
+{
+    TAILQ_INSERT_TAIL(&work->async->ended, work, in_ended);
+    work->async->looped.late = true;
 }
 
 hibloom_status call_end(hibloom_store *store, hibloom *filter, hibloom_status status, const struct how *how)
@@ -139,9 +150,8 @@ hibloom_status call_end(hibloom_store *store, hibloom *filter, hibloom_status st
     struct work *work = async->spare_ended;
     async->spare_ended = NULL;
     *work = (struct work){.async = async, .filter = filter, .done = how->done, .data = how->data};
-    accept_work(work);
-    TAILQ_INSERT_TAIL(&async->ended, work, in_ended);
-    async->looped.late = true;
+    async_accept(work);
+    async_end(work);
     looped_watch(&async->looped);
     return HIBLOOM_OK;
 }
@@ -213,16 +223,10 @@ hibloom_status async_begin(struct work *work, struct task *task)
     struct async *async = work->async;
     struct carrier *c = &async->looped.carrier;
 
-    accept_work(work);
-    work->call.outbox = async->spare;
-    async->spare = (struct outbox){0};
+    async_accept(work);
     carrier_begin(c, &work->call, task);
     while (carrier_tick(c))
         ;
-    if (work->call.outbox.commands.len == 0) {
-        async->spare = work->call.outbox;
-        work->call.outbox = (struct outbox){0};
-    }
     const bool refused = work->call.done && task->status != HIBLOOM_OK;
     const hibloom_status status = refused ? refuse(work) : HIBLOOM_OK;
     looped_watch(&async->looped);
@@ -268,7 +272,6 @@ static void unmake(struct looped *looped)
 
     struct store_settings *settings = looped->store->settings;
 
-    outbox_free(&async->spare);
     alloc.free(async->spare_ended);
     if (!call_is_task(looped->store))
         looped->store->class->free(looped->store);
@@ -289,6 +292,7 @@ static void cancel_all(struct async *async)
     }
     while (cancel_one(async, NULL))
         ;
+    deliver(&async->looped); /* those that are no tasks */
 }
 
 void async_free(struct async *async)

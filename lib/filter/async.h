@@ -25,9 +25,8 @@ TAILQ_HEAD(works, work);
 
 struct async {
     struct looped looped;
-    struct outbox spare;      /* for the next call: most have ended with theirs when they return */
     struct works works;       /* whose functions are still to be called */
-    struct works ended;       /* those of a store in memory: they wait for the timer */
+    struct works ended;       /* those that are no tasks, and have ended: they wait for the timer */
     struct work *spare_ended; /* of a store in memory, for the call that is being made */
     size_t items, limit;      /* of calls under way; at most */
 };
@@ -41,7 +40,7 @@ struct work {
     void *data;
     TAILQ_ENTRY(work) in_works, in_ended;
     size_t n; /* items */
-    /* Ends the task; hands the results over. Returns the call's status. */
+    /* Ends the task; hands the results over. Returns the call's status. NULL: there is nothing to do. */
     hibloom_status (*finish)(struct work *, hibloom_status);
     struct task *next; /* begins behind the one that has ended; NULL: none */
 };
@@ -74,6 +73,10 @@ void *async_new_work(struct async *, const struct how *, size_t size, size_t n,
 
 /* OK: accepted. Else it has failed at once, and its function is not called. */
 hibloom_status async_begin(struct work *, struct task *);
+
+/* The work is none of the carrier's. It is accepted; later it has ended. */
+void async_accept(struct work *);
+void async_end(struct work *);
 
 void async_close_filter(struct async *, hibloom *);
 void async_free(struct async *);

@@ -178,11 +178,12 @@ static hibloom_status finish_list(struct work *work, hibloom_status status)
 
     for (const char *name; wanted && work->done != NULL && (name = listing_next(own->listing)) != NULL;)
         wanted = own->each(name, own->each_data);
-    if (wanted && work->done != NULL && !listing_is_over(own->listing))
+    const bool goes_on = wanted && work->done != NULL && !listing_is_over(own->listing);
+    if (goes_on && !work->async->looped.closing)
         work->next = listing_begin(own->listing);
     else
         alloc.free(own->listing);
-    return status;
+    return goes_on && work->next == NULL ? HIBLOOM_ECANCELED : status;
 }
 
 hibloom_status async_list(hibloom_store *store, const char *pattern, hibloom_list_fn *each, void *each_data,

@@ -46,7 +46,7 @@ hibloom_status hibloom_async_drop_by_name(hibloom_store *store, const char *name
 
 /* ---- Items ---------------------------------------------------------------- */
 
-static hibloom_status check_items(hibloom *filter, enum store_call call, const hibloom_item *items, size_t n)
+hibloom_status filter_check_items(hibloom *filter, enum store_call call, const hibloom_item *items, size_t n)
 {
     struct error *error = &filter->store->error;
 
@@ -57,7 +57,7 @@ static hibloom_status check_items(hibloom *filter, enum store_call call, const h
                          filter->name);
     for (size_t i = 0; i < n; i++) {
         const char *wrong = positions_refuse(&filter->spec, items[i].data, items[i].len);
-        if (wrong != NULL && call == STORE_LOOK && whole_is_in_memory(filter->store))
+        if (wrong != NULL && call == STORE_LOOK && whole_is_in_memory(filter->store) && filter->store->async == NULL)
             return HIBLOOM_EINVAL; /* other threads may look up, too */
         if (wrong != NULL)
             return error_set(error, HIBLOOM_EINVAL, "an item of %zu bytes: %s", items[i].len, wrong);
@@ -71,7 +71,7 @@ static hibloom_status call_items(hibloom *filter, enum store_call call, const hi
     hibloom_status status = call_check(filter->store, how, n);
 
     if (status == HIBLOOM_OK)
-        status = check_items(filter, call, items, n);
+        status = filter_check_items(filter, call, items, n);
     if (status != HIBLOOM_OK)
         return status;
     if (call_is_task(filter->store))

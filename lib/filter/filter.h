@@ -15,6 +15,13 @@ void filter_fill(void *out, size_t size, const void *from, size_t from_size);
 
 void filter_free(hibloom *); /* accepts NULL */
 
+/* What the text says, for the filter of this name that is made on this store. It becomes the handle's. */
+hibloom_status filter_want(hibloom_store *, const char *name, struct request *, const char *text, bool bare);
+hibloom_status filter_say(hibloom *, const struct request *, const char *text, bool bare);
+
+/* Does the filter take these items? */
+hibloom_status filter_check_items(hibloom *, enum store_call, const hibloom_item *, size_t n);
+
 /* An open handle goes to its caller: the same one, perhaps elsewhere, without the room for seeds that it has not. */
 hibloom *filter_opened(hibloom *);
 

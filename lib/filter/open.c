@@ -9,12 +9,11 @@
 #include <string.h>
 
 /* May it be opened with that, or attached? */
-static hibloom_status check(hibloom *filter, const struct request *wanted, bool bare)
+static hibloom_status check(hibloom_store *store, const char *name, const struct request *wanted, bool bare)
 {
-    struct error *error = &filter->store->error;
+    struct error *error = &store->error;
     const struct spec *spec = &wanted->spec;
 
-    filter->bare = bare;
     if (!bare && (wanted->said & GIVEN_KEYS) != 0 && spec->keys != KEYS_OWN)
         return error_set(error, HIBLOOM_EINVAL,
                          "keys=: these are another library's keys, which has to make the filter: join it with "
@@ -28,7 +27,7 @@ static hibloom_status check(hibloom *filter, const struct request *wanted, bool 
         return error_set(error, HIBLOOM_ENOTSUP,
                          "'%s': a bare bitmap cannot count: it has nothing by which a step could tell, before it "
                          "changes a counter, whose that is",
-                         filter->name);
+                         name);
     if (spec->window != 0)
         return error_set(error, HIBLOOM_ENOTSUP,
                          "window=: a bare bitmap is no window: nothing beside it could tell when it was emptied");
@@ -38,7 +37,6 @@ static hibloom_status check(hibloom *filter, const struct request *wanted, bool 
                          spec->hash == HASH_REDISBLOOM
                              ? " (the first link of a filter of RedisBloom has half of its error=, and no growth=)"
                              : "");
-    filter->spec = *spec;
     return HIBLOOM_OK;
 }
 
@@ -46,35 +44,40 @@ static hibloom_status check(hibloom *filter, const struct request *wanted, bool 
 
 /* Over all servers, unless the text says segments or bits. One that has bits= may be of another filter, which is equal
  * only if it has as many keys. */
-static hibloom_status spread(hibloom *filter, struct request *wanted)
+static hibloom_status spread(hibloom_store *store, struct request *wanted, bool bare)
 {
-    const struct store_class *class = filter->store->class;
+    const struct store_class *class = store->class;
     hibloom_status status = HIBLOOM_OK;
 
-    if (class->servers != NULL && wanted->makes && !filter->bare && wanted->spec.bits > SPREAD_BITS &&
+    if (class->servers != NULL && wanted->makes && !bare && wanted->spec.bits > SPREAD_BITS &&
         (wanted->given & (GIVEN_BITS | GIVEN_SEGMENTS | GIVEN_NEW_SEGMENTS)) == 0)
-        status = spec_spread(&wanted->spec, class->servers(filter->store));
-    return status == HIBLOOM_OK ? status
-                                : error_set(&filter->store->error, status, "too large for a key on each server");
+        status = spec_spread(&wanted->spec, class->servers(store));
+    return status == HIBLOOM_OK ? status : error_set(&store->error, status, "too large for a key on each server");
 }
 
-/* What the text says, which becomes the handle's, and the filter that is made on this store. */
-static hibloom_status want(hibloom *filter, struct request *wanted, const char *text, bool bare)
+hibloom_status filter_want(hibloom_store *store, const char *name, struct request *wanted, const char *text, bool bare)
 {
     struct error error; /* words that are written on the way to an OK are not the store's */
     hibloom_status status = request_read(wanted, text, &error);
 
     if (status != HIBLOOM_OK)
-        return error_set(&filter->store->error, status, "%s", error.words);
-    status = check(filter, wanted, bare);
+        return error_set(&store->error, status, "%s", error.words);
+    status = check(store, name, wanted, bare);
     if (status == HIBLOOM_OK)
-        status = prefer_pick(wanted, &filter->store->error);
+        status = prefer_pick(wanted, &store->error);
     if (status == HIBLOOM_OK)
-        status = spread(filter, wanted);
-    if (status != HIBLOOM_OK || text == NULL)
-        return status;
-    filter->text = alloc_text(text);
-    return filter->text != NULL ? HIBLOOM_OK : error_set(&filter->store->error, HIBLOOM_ENOMEM, "out of memory");
+        status = spread(store, wanted, bare);
+    return status;
+}
+
+hibloom_status filter_say(hibloom *filter, const struct request *wanted, const char *text, bool bare)
+{
+    filter->bare = bare;
+    if (bare)
+        filter->spec = wanted->spec;
+    filter->text = text != NULL ? alloc_text(text) : NULL;
+    return text == NULL || filter->text != NULL ? HIBLOOM_OK
+                                                : error_set(&filter->store->error, HIBLOOM_ENOMEM, "out of memory");
 }
 
 /* A handle that is not open, and what its text says. It opens `again`, whose text that is, or goes to *out. */
@@ -87,7 +90,11 @@ static hibloom_status open_filter(hibloom **out, hibloom *again, hibloom_store *
 
     if (filter == NULL)
         return status;
-    status = want(filter, &wanted, text, bare);
+    status = filter_want(store, name, &wanted, text, bare);
+    if (again != NULL && wanted.create == CREATE_ONLY) /* the first call has made it */
+        wanted.create = CREATE_YES;
+    if (status == HIBLOOM_OK)
+        status = filter_say(filter, &wanted, text, bare);
     if (status == HIBLOOM_OK && call_is_task(store)) {
         status = async_open(filter, again, &wanted, out, how);
         explicit_bzero(&wanted, sizeof wanted);

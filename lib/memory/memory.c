@@ -223,7 +223,8 @@ static hibloom_status tell(hibloom *filter, hibloom_status status)
 static hibloom_status memory_items(hibloom *filter, enum store_call call, const hibloom_item *items, size_t n,
                                    bool *answers)
 {
-    const hibloom_status status = call == STORE_LOOK ? state_of(filter) : guard(filter); /* a look-up writes no words */
+    const bool silent = call == STORE_LOOK && filter->store->async == NULL; /* other threads may look up, too */
+    const hibloom_status status = silent ? state_of(filter) : guard(filter);
 
     if (status != HIBLOOM_OK)
         return status;

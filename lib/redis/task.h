@@ -16,7 +16,7 @@
  *
  * The way of a call on items, down and up again:
  *
- *     filter/filter, async_calls         the call is checked; on a loop it becomes a work
+ *     filter/filter, many, async_calls   the call is checked; on a loop it becomes a work
  *     redis/sieve                        its items go chunk by chunk; plain, growing and window say to which links
  *     redis/walk, pipeline, bulk         a chunk becomes pipelines, or whole bitmaps are read
  *     redis/encoding, guard              the commands of a run, and the guard behind them

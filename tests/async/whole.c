@@ -5,6 +5,9 @@
 #include "support/module_dump.h"
 #include "support/temp_dir.h"
 
+#include <hiredis/hiredis.h>
+#include <limits.h>
+
 enum { ITEMS = 300 };
 
 static const char *const texts[] = {
@@ -183,7 +186,8 @@ static void a_dump_is_imported(void **state)
 static struct {
     unsigned names, most;
     hibloom_store *freed; /* at the last one of these */
-    struct outcome within;
+    struct outcome within, list;
+    bool was_done; /* the list, when the store was freed */
 } listed;
 
 static bool count_name(const char *name, void *data)
@@ -221,6 +225,48 @@ static void filters_are_listed_page_by_page(void **state)
     assert_int_equal(listed.names, 5);
     for (unsigned i = 0; i < 20; i++)
         drop(filters[i]);
+}
+
+static void free_then(hibloom_status status, void *data)
+{
+    on_done(status, data);
+    listed.was_done = listed.list.calls > 0;
+    hibloom_store_free(listed.freed);
+}
+
+/* Of several pages. Wherever another call's function frees the store, a list that has not ended by then is not OK. */
+static void a_list_that_another_call_ends_is_not_ok(void **state)
+{
+    enum { KEYS = 600 };
+    struct redisContext *redis = test_redis();
+    const char *name = TEST_NAME;
+    struct outcome other;
+    bool found;
+
+    for (unsigned i = 0; i < KEYS; i++)
+        test_command(redis, "SET page:%u x", i);
+    hibloom *kept = async_filter(loop, async, name, texts[1]);
+    for (unsigned turns = 0; turns < 12; turns++) {
+        listed.names = 0;
+        listed.most = UINT_MAX;
+        listed.freed = async_store(loop, test_uri(), NULL);
+        hibloom *filter = NULL;
+        assert_ok(AWAIT(loop, &other, hibloom_async_open(&filter, listed.freed, name, NULL, on_done, &other)),
+                  listed.freed);
+        listed.list = other = (struct outcome){0};
+        assert_ok(hibloom_async_list(listed.freed, "*", count_name, NULL, on_done, &listed.list), async);
+        for (unsigned i = 0; i < turns; i++)
+            loop_class->turn(loop);
+        assert_ok(hibloom_async_contains(filter, "x", 1, &found, free_then, &other), async);
+        await(loop, &other);
+        assert_int_equal(listed.list.calls, 1);
+        assert_int_equal(listed.list.status, listed.was_done ? HIBLOOM_OK : HIBLOOM_ECANCELED);
+        hibloom_close(filter);
+    }
+    drop(kept);
+    for (unsigned i = 0; i < KEYS; i++)
+        test_command(redis, "DEL page:%u", i);
+    redisFree(redis);
 }
 
 static bool call_within(const char *name, void *data)
@@ -295,6 +341,7 @@ int main(void)
         cmocka_unit_test(a_filter_is_replaced),
         cmocka_unit_test(a_dump_is_imported),
         cmocka_unit_test(filters_are_listed_page_by_page),
+        cmocka_unit_test(a_list_that_another_call_ends_is_not_ok),
         cmocka_unit_test(a_list_in_memory_may_call_and_free),
         cmocka_unit_test(a_store_may_be_freed_in_the_middle),
     };

@@ -30,6 +30,7 @@ static const struct bench_part {
     {"cluster", bench_cluster},   {"retries", bench_retries},       {"async", bench_async},
     {"near", bench_near},         {"calls", bench_calls},           {"kinds", bench_kinds},
     {"crossing", bench_crossing}, {"merges", bench_merges},         {"module", bench_module},
+    {"many", bench_many},
 };
 
 /* ---- How much ------------------------------------------------------------------- */

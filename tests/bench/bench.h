@@ -34,6 +34,7 @@ void bench_calls(void);      /* one call, of a few items and of very many */
 void bench_crossing(void);   /* whether the cost model chooses the best way */
 void bench_merges(void);     /* whole bitmaps into one key, by BITOP and by parts */
 void bench_module(void);     /* beside RedisBloom's module, where it is installed */
+void bench_many(void);       /* one call over many filters, against calls one after the other */
 void bench_kinds(void);      /* plain filters, growing ones and windows; or two builds of the library */
 
 /* ---- How much -------------------------------------------------------------------

@@ -469,4 +469,5 @@ END {
     print_merges()
     print_module()
     print_kinds()
+    print_many()
 }

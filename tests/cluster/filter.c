@@ -52,6 +52,50 @@ static void assert_all_in(hibloom *filter)
     assert_in_range(test_count_true(answers, ITEMS), 0, ITEMS * 2 / 100);
 }
 
+/* On three servers, each of which has a third of the filters. */
+static void many_filters_are_one_round_trip_a_server(void **state)
+{
+    enum { FILTERS = 300 };
+    static char room[FILTERS][16];
+    static const char *names[FILTERS];
+    static hibloom *filters[FILTERS];
+    static hibloom_pair pairs[FILTERS];
+    static hibloom_status each[FILTERS];
+
+    for (int i = 0; i < FILTERS; i++) {
+        snprintf(room[i], sizeof room[i], "user:%d", i);
+        names[i] = room[i];
+    }
+    uint64_t before = 0;
+    for (int round = 0; round < 2; round++) { /* the connections are made first */
+        for (int i = 0; i < FILTERS; i++) {
+            assert_ok(filters[i] != NULL ? hibloom_drop(filters[i]) : HIBLOOM_OK, store);
+            hibloom_close(filters[i]);
+        }
+        before = test_stats(store).round_trips;
+        assert_ok(hibloom_open_many(filters, store, names, FILTERS, "capacity=100 error=0.001", each), store);
+    }
+    assert_in_range(test_stats(store).round_trips - before, 3, 3 * 8); /* servers are not in step */
+    for (int i = 0; i < FILTERS; i++) {
+        assert_status(each[i], HIBLOOM_OK, store);
+        pairs[i] = (hibloom_pair){filters[i], items[0]};
+    }
+    assert_ok(hibloom_add_pairs(pairs, FILTERS, answers, NULL), store);
+    assert_int_equal(test_count_true(answers, FILTERS), FILTERS);
+    before = test_stats(store).round_trips;
+    assert_ok(hibloom_contains_pairs(pairs, FILTERS, answers, NULL), store);
+    assert_int_equal(test_stats(store).round_trips - before, 3);
+    assert_int_equal(test_count_true(answers, FILTERS), FILTERS);
+    assert_ok(hibloom_drop(filters[7]), store);
+    assert_ok(hibloom_contains_pairs(pairs, FILTERS, answers, each), store);
+    for (int i = 0; i < FILTERS; i++) {
+        assert_status(each[i], i == 7 ? HIBLOOM_ENOTFOUND : HIBLOOM_OK, NULL);
+        assert_true(i == 7 || answers[i]);
+        assert_status(hibloom_drop(filters[i]), each[i], store);
+        hibloom_close(filters[i]);
+    }
+}
+
 static long long keys_on(int node)
 {
     redisContext *redis = redis_server_connect(redis_cluster_node(cluster, node));
@@ -290,6 +334,7 @@ static void an_import_of_several_links_needs_a_tag(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(many_filters_are_one_round_trip_a_server),
         cmocka_unit_test(segments_lie_on_all_primaries),
         cmocka_unit_test(a_tag_keeps_them_together),
         cmocka_unit_test(partitions_need_a_tag_to_tell_what_is_new),

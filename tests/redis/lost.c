@@ -63,6 +63,31 @@ static void its_words_name_the_server_and_what_may_be_missing(void **state)
     hibloom_store_free(store);
 }
 
+/* Of a call over many filters, too: none has its items yet. */
+static void each_of_many_handles_is_told_once(void **state)
+{
+    static const char *const names[] = {"a", "b", "c"};
+    hibloom_store *store = connect_with(redis_server_uri(server), RETRY_MS, false, NULL);
+    hibloom *filters[3];
+    hibloom_status each[3];
+    bool is_new[3];
+
+    assert_ok(hibloom_open_many(filters, store, names, 3, "capacity=1000 error=0.000001", NULL), store);
+    const hibloom_pair pairs[] = {{filters[0], {"x", 1}}, {filters[1], {"x", 1}}, {filters[2], {"x", 1}}};
+    redis_server_restart(server);
+    assert_status(hibloom_add(filters[1], "y", 1, NULL), HIBLOOM_ELOST, store);
+    assert_ok(hibloom_add_pairs(pairs, 3, is_new, each), store);
+    assert_status(each[0], HIBLOOM_ELOST, NULL);
+    assert_status(each[1], HIBLOOM_OK, NULL);
+    assert_status(each[2], HIBLOOM_ELOST, NULL);
+    assert_true(is_new[1]);
+    assert_ok(hibloom_add_pairs(pairs, 3, is_new, NULL), store);
+    assert_true(is_new[0] && !is_new[1] && is_new[2]);
+    for (int i = 0; i < 3; i++)
+        assert_dropped(filters[i], store);
+    hibloom_store_free(store);
+}
+
 static void who_accepts_restarts_gets_a_warning_in_the_log(void **state)
 {
     struct log log = {0};
@@ -86,6 +111,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(its_words_name_the_server_and_what_may_be_missing),
+        cmocka_unit_test(each_of_many_handles_is_told_once),
         cmocka_unit_test(who_accepts_restarts_gets_a_warning_in_the_log),
     };
 

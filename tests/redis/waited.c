@@ -6,6 +6,7 @@
 
 #include <hiredis/hiredis.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static struct redis_server *replica;
@@ -63,9 +64,47 @@ static void it_takes_eval_and_setrange_and_says_so(void **state)
     assert_dropped(made, direct);
 }
 
+static long long waits(void)
+{
+    redisReply *reply = redis_server_must(server, "INFO commandstats");
+    const char *at = strstr(reply->str, "cmdstat_wait:calls=");
+    const long long calls = at != NULL ? atoll(at + strlen("cmdstat_wait:calls=")) : 0;
+
+    freeReplyObject(reply);
+    return calls;
+}
+
+static void one_wait_serves_many_filters(void **state)
+{
+    enum { FILTERS = 50 };
+    hibloom_store *store = test_connect(with_options(redis_server_uri(server), "min_replicas=1&replicas_timeout=2s"),
+                                        NULL);
+    hibloom *filters[FILTERS];
+    hibloom_pair pairs[FILTERS];
+    char room[FILTERS][8];
+    const char *names[FILTERS];
+    bool is_new[FILTERS];
+
+    for (int i = 0; i < FILTERS; i++) {
+        snprintf(room[i], sizeof room[i], "u:%d", i);
+        names[i] = room[i];
+    }
+    assert_ok(hibloom_open_many(filters, store, names, FILTERS, TEXT, NULL), store);
+    for (int i = 0; i < FILTERS; i++)
+        pairs[i] = (hibloom_pair){filters[i], {"x", 1}};
+    const long long before = waits();
+    assert_ok(hibloom_add_pairs(pairs, FILTERS, is_new, NULL), store);
+    assert_int_equal(test_count_true(is_new, FILTERS), FILTERS);
+    assert_int_equal(waits() - before, 1);
+    for (int i = 0; i < FILTERS; i++)
+        assert_dropped(filters[i], store);
+    hibloom_store_free(store);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(it_takes_eval_and_setrange_and_says_so)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(it_takes_eval_and_setrange_and_says_so),
+                                       cmocka_unit_test(one_wait_serves_many_filters)};
 
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

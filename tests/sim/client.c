@@ -401,6 +401,37 @@ static hibloom_status open_blocking(struct client *c, int name)
     return HIBLOOM_OK;
 }
 
+static bool is_by_pairs(const struct running *r, const struct step *step)
+{
+    return step->verb >= VERB_ADD && step->verb <= VERB_LOOK && step->arg % 10 >= BY_PAIRS && r->count <= ITEMS;
+}
+
+static size_t make_pairs(const struct client *c, const struct running *r, const struct step *step,
+                         hibloom_pair pairs[ITEMS])
+{
+    for (size_t i = 0; i < r->count; i++)
+        pairs[i] = (hibloom_pair){c->handles[step->name].filter, r->items[i]};
+    return r->count;
+}
+
+/* Of one filter: the oracles take what a call does to be about one name. */
+static hibloom_status call_pairs(struct client *c, struct running *r, const struct step *step)
+{
+    hibloom_pair pairs[ITEMS];
+    hibloom_status each[ITEMS];
+    bool *is_new = step->verb == VERB_ADD_NEW ? r->answers : NULL;
+    const size_t n = make_pairs(c, r, step, pairs);
+    const hibloom_status status = step->verb == VERB_LOOK ? hibloom_contains_pairs(pairs, n, r->answers, each)
+                                                          : hibloom_add_pairs(pairs, n, is_new, each);
+
+    for (size_t i = 0; i < n; i++)
+        if (each[i] != each[0])
+            oracle_fail("call %d of client %d: items of one filter have two statuses", world.call[c->id], c->id);
+    if (n > 0 && status != (each[0] < HIBLOOM_ENOTFOUND ? each[0] : HIBLOOM_OK))
+        oracle_fail("call %d of client %d: a failure of the call is not returned", world.call[c->id], c->id);
+    return n > 0 ? each[0] : status;
+}
+
 static hibloom_status do_blocking(struct client *c, struct running *r, const struct step *step)
 {
     hibloom *filter = c->handles[step->name].filter;
@@ -408,6 +439,8 @@ static hibloom_status do_blocking(struct client *c, struct running *r, const str
     hibloom_comparison comparison;
     bool *new = step->verb == VERB_ADD_NEW ? r->answers : NULL;
 
+    if (is_by_pairs(r, step))
+        return call_pairs(c, r, step);
     switch (step->verb) {
     case VERB_OPEN: close_handle(c, step->name); return open_blocking(c, step->name);
     case VERB_ADD:
@@ -599,7 +632,12 @@ static hibloom_status do_async(struct client *c, struct running *r, const struct
 {
     static hibloom_info info;
     hibloom **filter = &c->handles[step->name].filter;
+    hibloom_pair pairs[ITEMS];
 
+    if (is_by_pairs(r, step) && step->verb == VERB_LOOK) /* there is one filter: its failure is the call's */
+        return hibloom_async_contains_pairs(pairs, make_pairs(c, r, step, pairs), r->answers, NULL, on_answered, r);
+    if (is_by_pairs(r, step) && step->verb == VERB_ADD_NEW)
+        return hibloom_async_add_pairs(pairs, make_pairs(c, r, step, pairs), r->answers, NULL, on_answered, r);
     switch (step->verb) {
     case VERB_OPEN:
         return hibloom_async_open(filter, c->store, oracle_name(step->name), text_of(step->name, c->id), on_opened, r);

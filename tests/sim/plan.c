@@ -298,6 +298,8 @@ static void draw_steps(struct plan *p, struct draw *d, uint64_t often, bool larg
             s->items = (1u << ITEMS) - 1;
         s->arg = s->verb == VERB_EXPIRE ? ONE_OF(d, 0, 1, 2, 3, 100, 100)
                                         : ONE_OF(d, 1000, 120001, 500000, 1000001, 2500000); /* odd: a loop goes on */
+        if (s->verb <= VERB_LOOK && plan_chance(p, p->step_count, BY_PAIRS) % 4 == 0)
+            s->arg += BY_PAIRS;
     }
 }
 

@@ -91,6 +91,8 @@ enum verb {
 };
 extern const char *const verb_names[];
 
+#define BY_PAIRS 2u /* in the arg of an add or a look-up: it is made as a call over many filters */
+
 struct step {
     int client;
     enum verb verb;

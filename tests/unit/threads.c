@@ -21,16 +21,22 @@ static void *ask(void *argument)
     struct asker *asker = argument;
     static _Thread_local unsigned numbers[ITEMS];
     static _Thread_local hibloom_item items[ITEMS];
+    static _Thread_local hibloom_pair pairs[ITEMS];
     static _Thread_local bool found[ITEMS];
 
     for (unsigned i = 0; i < ITEMS; i++) {
         numbers[i] = i;
         items[i] = (hibloom_item){&numbers[i], sizeof numbers[i]};
+        pairs[i] = (hibloom_pair){asker->filter, items[i]};
         bool one;
         if (hibloom_contains(asker->filter, &numbers[i], sizeof numbers[i], &one) != HIBLOOM_OK || one != (i % 2 == 0))
             asker->wrong++;
     }
     if (hibloom_contains_many(asker->filter, items, ITEMS, found) != HIBLOOM_OK)
+        asker->wrong++;
+    for (unsigned i = 0; i < ITEMS; i++)
+        asker->wrong += found[i] != (i % 2 == 0);
+    if (hibloom_contains_pairs(pairs, ITEMS, found, NULL) != HIBLOOM_OK)
         asker->wrong++;
     for (unsigned i = 0; i < ITEMS; i++)
         asker->wrong += found[i] != (i % 2 == 0);

@@ -13,7 +13,6 @@
 
 struct blocking {
     struct carrier carrier;
-    struct call call;
     redisContext *theirs;           /* the caller's connection, if it is borrowed */
     struct node *waited[NODES_MAX]; /* those that answer or open, in their turn */
     struct pollfd ready[NODES_MAX];
@@ -26,17 +25,27 @@ static struct blocking *blocking_of(struct redis_store *store)
 
 /* ---- Pipes ----------------------------------------------------------------------------- */
 
-/* Taking bits back has a command's time more, of all servers together. */
+static bool takes_back(const struct task *task)
+{
+    return !task->reads && (task_has_failed(task) || task_is_cleaning(task));
+}
+
+/* That of the calls under way, which began together. Taking bits back has a command's time more, of all servers
+ * together. */
 static uint64_t deadline_of(const struct blocking *b)
 {
-    const struct task *task = b->call.task;
+    const struct call *call = TAILQ_FIRST(&b->carrier.calls);
     const uint64_t more_ms = b->carrier.settings->options.command_timeout_ms;
+    uint64_t deadline = 0;
 
-    if (b->call.deadline == 0 || b->carrier.borrowed)
+    if (call == NULL || call->deadline == 0 || b->carrier.borrowed)
         return 0;
-    if (task->reads || (!task_has_failed(task) && !task_is_cleaning(task)))
-        return b->call.deadline;
-    return more_ms != 0 ? b->call.deadline + more_ms : 0;
+    deadline = call->deadline;
+    while (call != NULL && !takes_back(call->task))
+        call = TAILQ_NEXT(call, in_calls);
+    if (call == NULL)
+        return deadline;
+    return more_ms != 0 ? deadline + more_ms : 0;
 }
 
 static hibloom_status open_pipe(struct carrier *c, struct node *node, struct error *error)
@@ -104,6 +113,11 @@ static uint32_t rest_of_sleep(const struct carrier *c)
     return at == 0 || at > now + INT32_MAX ? INT32_MAX : at > now ? (uint32_t)(at - now) : 0;
 }
 
+static bool is_done(const struct blocking *b)
+{
+    return TAILQ_EMPTY(&b->carrier.calls);
+}
+
 /* Waits for one of them, and takes what has come. */
 static void wait_for(struct blocking *b, unsigned count)
 {
@@ -120,15 +134,15 @@ static void wait_for(struct blocking *b, unsigned count)
     if (poll(ready, count, (int)least) < 0) /* a signal; overdue answers are seen all the same */
         for (unsigned i = 0; i < count; i++)
             ready[i].revents = 0;
-    for (unsigned i = 0; i < count && !b->call.done; i++) {
+    for (unsigned i = 0; i < count && !is_done(b); i++) {
         struct connection *connection = waited[i]->pipe;
         /* another one's answers may have closed it, or opened it again */
         if (!pipes_wait(waited[i]) || connection->context == NULL || connection->context->fd != ready[i].fd)
             continue;
         connection->deadline = deadline_of(b); /* one that failed meanwhile has more time */
-        pipes_polled(&b->carrier, waited[i], &ready[i], &b->call.done);
+        pipes_polled(&b->carrier, waited[i], &ready[i], true);
     }
-    if (!b->call.done && rest_of_sleep(&b->carrier) == 0)
+    if (!is_done(b) && rest_of_sleep(&b->carrier) == 0)
         (void)carrier_tick(&b->carrier);
 }
 
@@ -137,7 +151,7 @@ static void receive_rest(struct blocking *b)
 {
     for (unsigned count = b->carrier.borrowed ? 0 : find_waited(b), i = 0; i < count; i++) {
         pipe_of(b->waited[i])->deadline = deadline_of(b);
-        pipes_receive(&b->carrier, b->waited[i], &b->call.done);
+        pipes_receive(&b->carrier, b->waited[i], true);
     }
 }
 
@@ -146,7 +160,7 @@ static bool wait_for_some(struct blocking *b)
     const unsigned count = find_waited(b);
 
     if (b->carrier.borrowed && count > 0)
-        pipes_receive(&b->carrier, b->waited[0], &b->call.done);
+        pipes_receive(&b->carrier, b->waited[0], true);
     else if (count > 0)
         wait_for(b, count);
     return count > 0;
@@ -167,27 +181,67 @@ static void start_clocks(const struct carrier *c)
             connection_start_clock(c->topology.nodes[i]->pipe);
 }
 
-static hibloom_status run(struct redis_store *store, struct task *task)
+/* Until all have ended that were begun since it was held. */
+static void wait_for_all(struct blocking *b)
 {
-    struct blocking *b = blocking_of(store);
     struct carrier *c = &b->carrier;
 
-    start_clocks(c);
-    carrier_begin(c, &b->call, task);
+    carrier_release(c);
     receive_rest(b);
-    while (!b->call.done) {
+    while (!is_done(b)) {
         if (wait_for_some(b))
             continue;
         sleep_until(carrier_wake_at(c));
         (void)carrier_tick(c);
     }
-    const hibloom_status status = carrier_error(c, &b->call);
-    carrier_end(c, &b->call);
-    if (c->borrowed) { /* it is the caller's again */
-        connection_return(c->topology.nodes[0]->pipe);
-        c->topology.nodes[0]->state = NODE_CLOSED;
-    }
+}
+
+static void return_borrowed(const struct carrier *c)
+{
+    if (!c->borrowed)
+        return;
+    connection_return(c->topology.nodes[0]->pipe);
+    c->topology.nodes[0]->state = NODE_CLOSED;
+}
+
+static hibloom_status run(struct redis_store *store, struct task *task)
+{
+    struct blocking *b = blocking_of(store);
+    struct carrier *c = &b->carrier;
+    struct call call;
+
+    start_clocks(c);
+    carrier_hold(c);
+    carrier_begin(c, &call, task);
+    wait_for_all(b);
+    const hibloom_status status = carrier_error(c, &call);
+    carrier_end(c, &call);
+    return_borrowed(c);
     return status;
+}
+
+static bool run_all(struct redis_store *store, struct task **tasks, size_t n, task_ended *ended, void *data)
+{
+    struct blocking *b = blocking_of(store);
+    struct carrier *c = &b->carrier;
+    struct call *calls = alloc.malloc(n * sizeof *calls);
+
+    if (calls == NULL)
+        return false;
+    start_clocks(c);
+    carrier_hold(c);
+    c->in_step = true;
+    for (size_t i = 0; i < n; i++)
+        carrier_begin(c, &calls[i], tasks[i]);
+    wait_for_all(b);
+    c->in_step = false;
+    for (size_t i = 0; i < n; i++) {
+        ended(data, i, carrier_error(c, &calls[i]));
+        carrier_end(c, &calls[i]);
+    }
+    return_borrowed(c);
+    alloc.free(calls);
+    return true;
 }
 
 /* ---- The store ------------------------------------------------------------------------- */
@@ -224,10 +278,7 @@ static const struct task_class reach_class = {next_reach, end_reach};
 
 static void close_store(struct redis_store *store)
 {
-    struct blocking *b = blocking_of(store);
-
-    carrier_free(&b->carrier);
-    outbox_free(&b->call.outbox);
+    carrier_free(&blocking_of(store)->carrier);
 }
 
 static hibloom_status make(struct blocking **out, struct store_settings *settings)
@@ -239,6 +290,7 @@ static hibloom_status make(struct blocking **out, struct store_settings *setting
         return HIBLOOM_ENOMEM;
     }
     b->carrier.store.run = run;
+    b->carrier.store.run_all = run_all;
     b->carrier.store.close = close_store;
     b->carrier.timed = true;
     *out = b;

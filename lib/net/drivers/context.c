@@ -34,6 +34,12 @@ hibloom_status context_failure(const redisContext *context, int saved, struct er
     return status;
 }
 
+/* Of a Unix socket, which has no other way to wait. */
+static hibloom_status fail_full(struct error *error)
+{
+    return error_set(error, HIBLOOM_EUNAVAILABLE, "the server's queue of new connections is full");
+}
+
 hibloom_status context_begin(redisContext **out, const struct store_settings *s, const char *host, unsigned port,
                              struct error *error)
 {
@@ -41,17 +47,24 @@ hibloom_status context_begin(redisContext **out, const struct store_settings *s,
     *out = s->uri.kind == URI_UNIX ? redisConnectUnixNonBlock(s->uri.path) : redisConnectNonBlock(host, (int)port);
     if (*out == NULL)
         return error_set(error, HIBLOOM_ENOMEM, "out of memory");
+    if ((*out)->err != 0 && s->uri.kind == URI_UNIX && errno == EAGAIN)
+        return fail_full(error);
     return (*out)->err != 0 ? context_failure(*out, errno, error) : HIBLOOM_OK;
 }
 
 hibloom_status context_connected(const redisContext *context, struct error *error)
 {
     int failed = 0;
-    socklen_t len = sizeof failed;
+    struct sockaddr_storage peer;
+    socklen_t len = sizeof failed, peer_len = sizeof peer;
 
     if (getsockopt(context->fd, SOL_SOCKET, SO_ERROR, &failed, &len) != 0)
         failed = errno;
     if (failed == ETIMEDOUT)
         return error_set(error, HIBLOOM_ETIMEDOUT, "timed out connecting");
-    return failed != 0 ? error_set(error, HIBLOOM_EIO, "%s", strerror(failed)) : HIBLOOM_OK;
+    if (failed != 0)
+        return error_set(error, HIBLOOM_EIO, "%s", strerror(failed));
+    if (getpeername(context->fd, (struct sockaddr *)&peer, &peer_len) != 0 && errno == ENOTCONN)
+        return fail_full(error); /* hiredis from 1.0 on has waited for it */
+    return HIBLOOM_OK;
 }

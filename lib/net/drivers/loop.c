@@ -86,7 +86,6 @@ static bool is_open(const struct node *node)
 /* A connection that nobody uses has something to say: TLS's own messages, or the server has hung up. */
 static void take_events(struct looped *l, struct node *node, short came)
 {
-    static const bool never = false;
     struct connection *connection = node->pipe;
 
     if (!pipes_wait(node)) {
@@ -97,7 +96,7 @@ static void take_events(struct looped *l, struct node *node, short came)
     }
     const uint64_t answers = connection->answers;
     connection->reads = READS_AT_ONCE;
-    pipes_polled(&l->carrier, node, &(struct pollfd){.revents = came}, &never);
+    pipes_polled(&l->carrier, node, &(struct pollfd){.revents = came}, false);
     if (!is_open(node) || connection->opening != 0)
         return;
     if (connection->answers != answers)

@@ -61,11 +61,11 @@ void pipes_lose(struct carrier *c, struct node *node)
     carrier_lost(c, node, pipe_of(node)->status, error.words);
 }
 
-void pipes_receive(struct carrier *c, struct node *node, const bool *done)
+void pipes_receive(struct carrier *c, struct node *node, bool until_idle)
 {
     struct connection *connection = pipe_of(node);
 
-    while (!*done && node->sent.first != NULL) {
+    while (node->sent.first != NULL && !(until_idle && TAILQ_EMPTY(&c->calls))) {
         const struct exchange *exchange = &node->sent.first->exchange;
         const bool wants_object = carrier_wants_object(node);
         void *bulk = node->sent.first->index == exchange->bulk_index ? exchange->bulk : NULL;
@@ -86,7 +86,7 @@ void pipes_receive(struct carrier *c, struct node *node, const bool *done)
         pipes_lose(c, node);
 }
 
-void pipes_polled(struct carrier *c, struct node *node, const struct pollfd *ready, const bool *done)
+void pipes_polled(struct carrier *c, struct node *node, const struct pollfd *ready, bool until_idle)
 {
     struct connection *connection = pipe_of(node);
 
@@ -94,7 +94,7 @@ void pipes_polled(struct carrier *c, struct node *node, const struct pollfd *rea
 
     if (node->state != NODE_OPENING) {
         if (!alive || connection->readable)
-            pipes_receive(c, node, done);
+            pipes_receive(c, node, until_idle);
     } else if (!alive) {
         pipes_lose(c, node);
     } else if (connection->opening == 0) { /* there may be words of the server already: they wait */

@@ -23,13 +23,14 @@ hibloom_status pipes_take_words(const struct connection *, struct error *); /* i
 /* Is there anything to wait for? */
 bool pipes_wait(const struct node *);
 
-/* Takes the events of poll for a node that waits, without any: is its time over? Ends early once *done. */
-void pipes_polled(struct carrier *, struct node *, const struct pollfd *, const bool *done);
+/* Takes the events of poll for a node that waits, without any: is its time over? With `until_idle` it ends early once no
+ * call is under way. */
+void pipes_polled(struct carrier *, struct node *, const struct pollfd *, bool until_idle);
 
 /* It is dead, for the reason that it has. */
 void pipes_lose(struct carrier *, struct node *);
 
 /* Takes all answers that are here. */
-void pipes_receive(struct carrier *, struct node *, const bool *done);
+void pipes_receive(struct carrier *, struct node *, bool until_idle);
 
 #endif

@@ -50,6 +50,26 @@ static bool end_unsent(struct carrier *c, struct call *call)
     return true;
 }
 
+/* Asks the task for what is next, and takes it. A call whose task leaves something in the outbox keeps that. */
+static enum task_next ask_task(struct carrier *c, struct call *call)
+{
+    struct outbox *outbox = &call->outbox;
+
+    if (outbox->exchanges == NULL && !outbox->commands.failed) {
+        *outbox = c->outbox;
+        c->outbox = (struct outbox){0};
+    }
+    const enum task_next next = call->task->class->next(call->task, outbox);
+    if (next == TASK_SEND)
+        take_outbox(c, call);
+    if (outbox->count == 0 && !outbox->commands.failed) {
+        outbox_free(&c->outbox);
+        c->outbox = *outbox;
+        *outbox = (struct outbox){0};
+    }
+    return next;
+}
+
 /* Does the call end? */
 static bool step(struct carrier *c, struct call *call)
 {
@@ -60,9 +80,8 @@ static bool step(struct carrier *c, struct call *call)
     replicas_note_kept(c, call);
     if (end_unsent(c, call))
         return true;
-    switch (call->task->class->next(call->task, &call->outbox)) {
+    switch (ask_task(c, call)) {
     case TASK_SEND:
-        take_outbox(c, call);
         dispatch_call(c, call);
         call_set_runnable(c, call);
         break;
@@ -93,18 +112,31 @@ static void end(struct carrier *c, struct call *call)
     c->store.server.stats.in_flight--;
 }
 
+/* Bytes. To make 1,000 filters takes less. The next commands of a large call are on their way while it is answered. */
+#define HELD_MOST ((size_t)4 << 20)
+
+/* Do commands wait for the answers to earlier ones? */
+static bool waits_in_step(const struct carrier *c, const struct node *node)
+{
+    return c->in_step && node->held < HELD_MOST && node->sent.first != NULL && node->sent.first->number < node->flushed;
+}
+
 static void flush(struct carrier *c)
 {
     struct error error;
 
     for (unsigned i = 0; i < c->topology.count; i++) {
         struct node *node = c->topology.nodes[i];
+        if (waits_in_step(c, node))
+            continue;
         replicas_wait(c, node);
         if (!node->dirty) {
             node_close_unused(c, node);
             continue;
         }
         node->dirty = false;
+        node->held = 0;
+        node->flushed = c->numbers;
         c->store.server.stats.round_trips++;
         const hibloom_status status = c->pipes->flush(c, node, &error);
         if (status != HIBLOOM_OK)
@@ -114,6 +146,8 @@ static void flush(struct carrier *c)
 
 static void settle(struct carrier *c)
 {
+    if (c->held)
+        return;
     do {
         dispatch_ask_on(c);
         for (struct call *call; (call = TAILQ_FIRST(&c->runnable)) != NULL;) {
@@ -128,9 +162,7 @@ static void settle(struct carrier *c)
 
 void carrier_begin(struct carrier *c, struct call *call, struct task *task)
 {
-    struct outbox outbox = call->outbox;
-
-    *call = (struct call){.task = task, .outbox = outbox, .number = ++c->store.server.stats.calls};
+    *call = (struct call){.task = task, .number = ++c->store.server.stats.calls};
     call->heard_ns = clock_now_ns();
     TAILQ_INSERT_TAIL(&c->calls, call, in_calls);
     c->store.server.stats.in_flight++;
@@ -138,6 +170,17 @@ void carrier_begin(struct carrier *c, struct call *call, struct task *task)
     call->deadline = c->deadline_ms != 0 ? clock_now_ms() + c->deadline_ms : 0;
     if (!task_has_failed(task) && call_missed_restart(c, call))
         call_tell_restart(c, call, NULL);
+    settle(c);
+}
+
+void carrier_hold(struct carrier *c)
+{
+    c->held = true;
+}
+
+void carrier_release(struct carrier *c)
+{
+    c->held = false;
     settle(c);
 }
 
@@ -181,7 +224,7 @@ void carrier_end(struct carrier *c, struct call *call)
 {
     TAILQ_REMOVE(&c->ended, call, in_calls);
     replicas_forget(call);
-    outbox_empty(&call->outbox); /* one that failed before it was sent; the next call begins there */
+    outbox_free(&call->outbox); /* of one that failed before it was sent */
     task_end(call->task);
     if (call->task->status != HIBLOOM_EPROTO)
         return;
@@ -370,6 +413,7 @@ void carrier_free(struct carrier *c)
     for (struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls)) {
         free_flights(&call->waiting);
         replicas_forget(call);
+        outbox_free(&call->outbox);
     }
     for (unsigned i = 0; i < c->topology.count; i++) {
         struct node *node = c->topology.nodes[i];
@@ -379,6 +423,7 @@ void carrier_free(struct carrier *c)
         c->pipes->close(c, node);
         alloc.free(node->pipe);
     }
+    outbox_free(&c->outbox);
     flight_pool_free(&c->pool);
     topology_free(&c->topology);
 }

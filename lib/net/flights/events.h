@@ -15,6 +15,10 @@ void carrier_free(struct carrier *);
 
 void carrier_begin(struct carrier *, struct call *, struct task *);
 
+/* Calls that are begun in between go on together, from the second one on: what they send first shares a flush. */
+void carrier_hold(struct carrier *);
+void carrier_release(struct carrier *);
+
 /* Calls on this handle fail with ECANCELED. They end once what is on its way has been answered. */
 void carrier_cancel(struct carrier *, const hibloom *);
 

@@ -17,6 +17,7 @@ static void shut(struct carrier *c, struct node *node)
     c->pipes->close(c, node);
     node->state = NODE_CLOSED;
     node->dirty = node->waits = node->wants_wait = false;
+    node->held = 0;
 }
 
 void node_send(struct carrier *c, struct node *node, struct flight *flight)
@@ -33,6 +34,7 @@ void node_send(struct carrier *c, struct node *node, struct flight *flight)
     flight->proof_ns = node->sent_ns = clock_now_ns();
     stats->commands += flight->exchange.replies - flight->index;
     stats->bytes_sent += flight->len - at + flight->exchange.payload_len;
+    node->held += flight->len - at + flight->exchange.payload_len;
     if (flight->exchange.payload != NULL) {
         if (flight->asking)
             c->pipes->put(node, asking, sizeof asking - 1);

@@ -1,0 +1,476 @@
+/* many.c: one call over many filters: items of pairs, and opens.
+ *
+ * Each filter has a task of its own, so one that is gone fails alone. All go on together: their commands share the
+ * round trips.
+ *
+ *     pairs, in their order   a1 b1 a2      at      0 2 1       a part for each filter: a, b
+ *     items, by their filter  a1 a2 b1      part    a a b
+ *
+ * A blocking store runs AT_ONCE parts at a time. A part takes 2 KB then, and 12 KB if it opens a filter. On a loop each
+ * part is a work, and the call itself is one that ends behind them. */
+#include "base/alloc.h"
+#include "filter/async.h"
+#include "filter/filter.h"
+#include "redis/links.h"
+#include "redis/sieve.h"
+#include "redis/store.h"
+
+#include <string.h>
+
+enum { AT_ONCE = 1000 };
+
+struct part {
+    struct many *many;
+    hibloom *filter;
+    size_t first, n; /* its items, or its name */
+};
+
+struct many {
+    struct work work; /* on a loop */
+    hibloom_store *store;
+    size_t n; /* pairs, or names */
+    size_t parts_n, left;
+    struct part *parts;
+    hibloom_status *statuses, *each;
+    size_t *at; /* the pair of each item */
+    hibloom_item *items;
+    size_t count; /* of them */
+    enum store_call call;
+    bool *answers, *out; /* of the items; the caller's. NULL: not wanted */
+    hibloom **opened, **out_opened;
+    struct request wanted;
+    hibloom_status failed; /* of the failure that the call returns, or else of the first one: */
+    size_t failed_at;      /* its pair; n more if the call does not return it */
+    struct error error;
+};
+
+/* Look-ups in memory leave none: many threads may make them. */
+static bool keeps_words(const struct many *m)
+{
+    return m->store->class->read == NULL || m->opened != NULL || m->call != STORE_LOOK;
+}
+
+/* The words are the store's. */
+static void note(struct many *m, size_t pair, hibloom_status status)
+{
+    const bool of_call = m->each == NULL || status < HIBLOOM_ENOTFOUND;
+    const size_t at = of_call ? pair : m->n + pair;
+
+    m->statuses[pair] = status;
+    if (status == HIBLOOM_OK || at >= m->failed_at)
+        return;
+    m->failed = status;
+    m->failed_at = at;
+    if (keeps_words(m))
+        m->error = m->store->error;
+}
+
+static void note_part(const struct part *part, hibloom_status status)
+{
+    for (size_t i = part->first; i < part->first + part->n; i++)
+        note(part->many, part->many->at[i], status);
+}
+
+static hibloom_status result(const struct many *m)
+{
+    return m->failed_at < m->n ? m->failed : HIBLOOM_OK;
+}
+
+/* To the caller, if it still wants that. */
+static hibloom_status hand_over(struct many *m, bool wanted)
+{
+    const hibloom_status status = result(m);
+    const bool good = wanted && (m->each != NULL || status == HIBLOOM_OK);
+
+    if (m->failed != HIBLOOM_OK && keeps_words(m))
+        m->store->error = m->error;
+    if (wanted && m->each != NULL)
+        memcpy(m->each, m->statuses, m->n * sizeof *m->each);
+    for (size_t i = 0; i < m->count && good; i++)
+        if (m->out != NULL && m->statuses[m->at[i]] == HIBLOOM_OK)
+            m->out[m->at[i]] = m->answers[i];
+    for (size_t i = 0; i < m->n && m->opened != NULL; i++)
+        if (good)
+            m->out_opened[i] = m->opened[i];
+        else
+            filter_close(m->opened[i]);
+    return status;
+}
+
+static void free_rooms(struct many *m)
+{
+    explicit_bzero(&m->wanted, sizeof m->wanted); /* the seed */
+    alloc.free(m->parts);
+    alloc.free(m->statuses);
+    alloc.free(m->at);
+    alloc.free(m->items);
+    alloc.free(m->answers);
+    alloc.free(m->opened);
+}
+
+/* It did not come about, or has ended. Accepts NULL. */
+static void unmake(struct many *m)
+{
+    if (m != NULL)
+        free_rooms(m);
+    alloc.free(m);
+}
+
+static hibloom_status finish(struct work *work, hibloom_status status)
+{
+    struct many *m = (struct many *)work;
+
+    status = hand_over(m, work->done != NULL);
+    free_rooms(m);
+    return status;
+}
+
+/* NULL: out of memory. */
+static struct many *make(hibloom_store *store, size_t n, hibloom_status *each, const struct how *how)
+{
+    struct many *m = call_is_task(store) ? async_new_work(store->async, how, sizeof *m, 0, finish)
+                                         : alloc.malloc(sizeof *m);
+
+    if (m != NULL) {
+        memset((char *)m + sizeof m->work, 0, sizeof *m - sizeof m->work);
+        m->store = store;
+        m->n = n;
+        m->each = each;
+        m->failed_at = SIZE_MAX;
+        m->parts = alloc.calloc(n + 1, sizeof *m->parts); /* n may be 0 */
+        m->statuses = alloc.calloc(n + 1, sizeof *m->statuses);
+        m->at = alloc.calloc(n + 1, sizeof *m->at);
+    }
+    if (m == NULL || m->parts == NULL || m->statuses == NULL || m->at == NULL) {
+        unmake(m);
+        return NULL;
+    }
+    for (size_t i = 0; i < n; i++)
+        m->at[i] = i;
+    return m;
+}
+
+/* The call fails as a whole, and nothing was sent. */
+static hibloom_status refuse(hibloom_store *store, hibloom_status *each, size_t n, hibloom_status status)
+{
+    if (status == HIBLOOM_ENOMEM)
+        (void)error_set(&store->error, status, "out of memory");
+    for (size_t i = 0; i < n && each != NULL; i++)
+        each[i] = status;
+    return status;
+}
+
+/* ---- Parts, where calls wait ----------------------------------------------------------------- */
+
+static struct task *begin_part(const struct part *part, void *room)
+{
+    struct many *m = part->many;
+    struct links *links = room;
+    struct sieve *sieve = room;
+
+    if (m->opened != NULL) {
+        links_begin(links, LINKS_OPEN, part->filter, &m->wanted, 0);
+        return &links->task;
+    }
+    sieve_begin(sieve, m->call, part->filter, m->items + part->first, part->n);
+    return sieve->run;
+}
+
+static void end_open(const struct part *part)
+{
+    struct many *m = part->many;
+
+    if (m->statuses[part->first] == HIBLOOM_OK)
+        m->opened[part->first] = filter_opened(part->filter);
+    else
+        filter_free(part->filter);
+}
+
+static void end_part(const struct part *part, void *room)
+{
+    struct many *m = part->many;
+    const bool answered = m->out != NULL && m->statuses[m->at[part->first]] == HIBLOOM_OK;
+
+    if (m->opened != NULL) {
+        task_release(&((struct links *)room)->task);
+        end_open(part);
+    } else {
+        sieve_end(room, answered ? m->answers + part->first : NULL);
+    }
+}
+
+static void part_ended(void *parts, size_t i, hibloom_status status)
+{
+    note_part((struct part *)parts + i, status);
+}
+
+static void fail_parts(const struct part *parts, size_t n)
+{
+    (void)error_set(&parts->many->store->error, HIBLOOM_ENOMEM, "out of memory");
+    for (size_t i = 0; i < n; i++)
+        note_part(&parts[i], HIBLOOM_ENOMEM);
+}
+
+static void run_some(struct part *parts, size_t n, char *rooms, size_t room, struct task **tasks)
+{
+    struct redis_store *store = (struct redis_store *)parts->many->store;
+
+    for (size_t i = 0; i < n; i++)
+        tasks[i] = begin_part(&parts[i], rooms + i * room);
+    if (!store->run_all(store, tasks, n, part_ended, parts))
+        fail_parts(parts, n);
+    for (size_t i = 0; i < n; i++)
+        end_part(&parts[i], rooms + i * room);
+}
+
+static void run_parts(struct many *m)
+{
+    const size_t most = m->parts_n < AT_ONCE ? m->parts_n : AT_ONCE;
+    const size_t room = m->opened != NULL ? sizeof(struct links) : sizeof(struct sieve);
+    char *rooms = alloc.calloc(most, room);
+    struct task **tasks = alloc.calloc(most, sizeof(struct task *));
+    const bool good = rooms != NULL && tasks != NULL;
+
+    for (size_t at = 0, n; at < m->parts_n; at += n) {
+        n = m->parts_n - at < most ? m->parts_n - at : most;
+        if (good)
+            run_some(m->parts + at, n, rooms, room, tasks);
+        else
+            fail_parts(m->parts + at, n);
+        for (size_t i = 0; i < n && !good && m->opened != NULL; i++)
+            end_open(&m->parts[at + i]);
+    }
+    alloc.free(tasks);
+    alloc.free(rooms);
+}
+
+/* In memory: each part at once. */
+static void make_parts(struct many *m)
+{
+    const struct store_class *class = m->store->class;
+
+    for (struct part *part = m->parts; part < m->parts + m->parts_n; part++)
+        if (m->opened != NULL) {
+            note_part(part, class->links(part->filter, LINKS_OPEN, &m->wanted, 0, NULL));
+            end_open(part);
+        } else {
+            bool *answers = m->answers != NULL ? m->answers + part->first : NULL;
+            note_part(part, class->items(part->filter, m->call, m->items + part->first, part->n, answers));
+        }
+}
+
+/* ---- Parts on a loop ------------------------------------------------------------------------- */
+
+static void end_one(struct many *m)
+{
+    if (--m->left == 0)
+        async_end(&m->work);
+}
+
+static void part_done(hibloom_status status, void *part)
+{
+    note_part(part, status);
+    end_one(((struct part *)part)->many);
+}
+
+static void begin_work(struct part *part)
+{
+    struct many *m = part->many;
+    const struct how how = {.async = true, .done = part_done, .data = part};
+    bool *answers = m->answers != NULL ? m->answers + part->first : NULL;
+    const hibloom_status status = m->opened != NULL
+                                      ? async_open(part->filter, NULL, &m->wanted, &m->opened[part->first], &how)
+                                      : async_items(part->filter, m->call, m->items + part->first, part->n, answers,
+                                                    &how);
+
+    if (status != HIBLOOM_OK)
+        part_done(status, part);
+}
+
+/* It counts itself, so that it ends behind the last one that begins. */
+static void begin_works(struct many *m)
+{
+    struct looped *looped = &m->store->async->looped;
+
+    m->left = m->parts_n + 1;
+    async_accept(&m->work);
+    carrier_hold(&looped->carrier);
+    for (size_t i = 0; i < m->parts_n; i++)
+        begin_work(&m->parts[i]);
+    carrier_release(&looped->carrier);
+    end_one(m);
+    looped_watch(looped);
+}
+
+/* All parts are known. If the caller wants no `each`, one failure is enough. */
+static hibloom_status go(struct many *m, const struct how *how)
+{
+    const bool failed = result(m) != HIBLOOM_OK && m->each == NULL;
+    hibloom_store *store = m->store;
+    hibloom_status status;
+
+    for (size_t i = 0; i < m->parts_n && failed && m->opened != NULL; i++)
+        filter_free(m->parts[i].filter);
+    if (call_is_task(store) && !failed) {
+        begin_works(m);
+        return HIBLOOM_OK;
+    }
+    if (!failed && store->class->read != NULL)
+        make_parts(m);
+    else if (!failed && m->parts_n > 0)
+        run_parts(m);
+    status = hand_over(m, true);
+    unmake(m);
+    return failed ? status : call_end(store, NULL, status, how);
+}
+
+/* ---- Pairs ------------------------------------------------------------------------------------- */
+
+/* The number of the filter's part. In memory each pair has its own: there many threads may ask at once. */
+static size_t part_of(struct many *m, hibloom *filter)
+{
+    const bool alone = m->store->class->read != NULL;
+
+    if (!alone && filter->group != 0)
+        return filter->group - 1;
+    m->parts[m->parts_n++] = (struct part){.many = m, .filter = filter};
+    if (!alone)
+        filter->group = m->parts_n;
+    return m->parts_n - 1;
+}
+
+/* Items that a filter does not take fail alone. */
+static void sort_pairs(struct many *m, const hibloom_pair *pairs, size_t *of)
+{
+    for (size_t i = 0; i < m->n; i++) {
+        note(m, i, filter_check_items(pairs[i].filter, m->call, &pairs[i].item, 1));
+        if (m->statuses[i] == HIBLOOM_OK)
+            m->parts[of[i] = part_of(m, pairs[i].filter)].n++;
+    }
+    for (size_t p = 0; p < m->parts_n; p++) {
+        m->parts[p].first = m->count;
+        m->count += m->parts[p].n;
+        m->parts[p].n = 0;
+        if (m->store->class->read == NULL)
+            m->parts[p].filter->group = 0;
+    }
+    for (size_t i = 0; i < m->n; i++) {
+        struct part *part = &m->parts[of[i]];
+        if (m->statuses[i] != HIBLOOM_OK)
+            continue;
+        m->items[part->first + part->n] = pairs[i].item;
+        m->at[part->first + part->n++] = i;
+    }
+}
+
+static hibloom_status check_pairs(const hibloom_pair *pairs, size_t n, const struct how *how)
+{
+    hibloom_store *store = pairs[0].filter->store;
+    const hibloom_status status = call_check(store, how, n);
+
+    for (size_t i = 1; i < n && status == HIBLOOM_OK; i++)
+        if (pairs[i].filter->store != store)
+            return error_set(&store->error, HIBLOOM_EINVAL, "'%s' and '%s' are of two stores", pairs[0].filter->name,
+                             pairs[i].filter->name);
+    return status;
+}
+
+static hibloom_status call_pairs(const hibloom_pair *pairs, size_t n, enum store_call call, bool *out,
+                                 hibloom_status *each, const struct how *how)
+{
+    if (n == 0)
+        return how->async ? HIBLOOM_EINVAL : HIBLOOM_OK;
+    hibloom_store *store = pairs[0].filter->store;
+    const hibloom_status status = check_pairs(pairs, n, how);
+    if (status != HIBLOOM_OK)
+        return refuse(store, each, n, status);
+    struct many *m = make(store, n, each, how);
+    size_t *of = alloc.calloc(n, sizeof *of);
+    if (m != NULL) {
+        m->call = call;
+        m->out = out;
+        m->items = alloc.calloc(n, sizeof *m->items);
+        m->answers = out != NULL ? alloc.calloc(n, sizeof *m->answers) : NULL;
+    }
+    if (m == NULL || of == NULL || m->items == NULL || (out != NULL && m->answers == NULL)) {
+        alloc.free(of);
+        unmake(m);
+        return refuse(store, each, n, HIBLOOM_ENOMEM);
+    }
+    sort_pairs(m, pairs, of);
+    alloc.free(of);
+    return go(m, how);
+}
+
+hibloom_status hibloom_add_pairs(const hibloom_pair *pairs, size_t n, bool *is_new, hibloom_status *each)
+{
+    return call_pairs(pairs, n, is_new != NULL ? STORE_ADD_NEW : STORE_ADD, is_new, each, WAITS(add_pairs));
+}
+
+hibloom_status hibloom_async_add_pairs(const hibloom_pair *pairs, size_t n, bool *is_new, hibloom_status *each,
+                                       hibloom_done_fn *done, void *data)
+{
+    return call_pairs(pairs, n, is_new != NULL ? STORE_ADD_NEW : STORE_ADD, is_new, each, LATER(add_pairs));
+}
+
+hibloom_status hibloom_contains_pairs(const hibloom_pair *pairs, size_t n, bool *found, hibloom_status *each)
+{
+    return call_pairs(pairs, n, STORE_LOOK, found, each, WAITS(contains_pairs));
+}
+
+hibloom_status hibloom_async_contains_pairs(const hibloom_pair *pairs, size_t n, bool *found, hibloom_status *each,
+                                            hibloom_done_fn *done, void *data)
+{
+    return call_pairs(pairs, n, STORE_LOOK, found, each, LATER(contains_pairs));
+}
+
+/* ---- Opens ------------------------------------------------------------------------------------- */
+
+/* One that cannot be opened by its name fails alone. */
+static void make_handles(struct many *m, const char *const *names, const char *spec)
+{
+    for (size_t i = 0; i < m->n; i++) {
+        hibloom_status status;
+        hibloom *filter = filter_new(m->store, names[i], &status);
+        if (filter != NULL)
+            status = filter_say(filter, &m->wanted, spec, false);
+        note(m, i, status);
+        if (status == HIBLOOM_OK)
+            m->parts[m->parts_n++] = (struct part){m, filter, i, 1};
+        else
+            filter_free(filter);
+    }
+}
+
+static hibloom_status open_many(hibloom **out, hibloom_store *store, const char *const *names, size_t n,
+                                const char *spec, hibloom_status *each, const struct how *how)
+{
+    hibloom_status status = call_check(store, how, n);
+
+    if (status != HIBLOOM_OK || (n == 0 && !call_is_task(store)))
+        return refuse(store, each, n, status);
+    struct many *m = make(store, n, each, how);
+    if (m != NULL) {
+        m->out_opened = out;
+        m->opened = alloc.calloc(n + 1, sizeof(hibloom *));
+    }
+    status = m != NULL && m->opened != NULL ? filter_want(store, "", &m->wanted, spec, false) : HIBLOOM_ENOMEM;
+    if (status != HIBLOOM_OK) {
+        unmake(m);
+        return refuse(store, each, n, status);
+    }
+    make_handles(m, names, spec);
+    return go(m, how);
+}
+
+hibloom_status hibloom_open_many(hibloom **out, hibloom_store *store, const char *const *names, size_t n,
+                                 const char *spec, hibloom_status *each)
+{
+    return open_many(out, store, names, n, spec, each, WAITS(open_many));
+}
+
+hibloom_status hibloom_async_open_many(hibloom **out, hibloom_store *store, const char *const *names, size_t n,
+                                       const char *spec, hibloom_status *each, hibloom_done_fn *done, void *data)
+{
+    return open_many(out, store, names, n, spec, each, LATER(open_many));
+}

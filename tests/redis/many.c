@@ -1,0 +1,318 @@
+/* One call over many filters: round trips, failures that stay alone, order, and what a handle takes. */
+#include "support/backend.h"
+#include "support/items.h"
+#include "support/redis_server.h"
+
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FILTERS = 500, MOST = 1200, HANDLE = 1536 /* bytes */ };
+
+#define TEXT "capacity=100 error=0.0001"
+
+static char prefix[TEST_NAME_SIZE], name_room[MOST][TEST_NAME_SIZE + 8];
+static const char *names[MOST];
+static hibloom *filters[MOST];
+static hibloom_pair pairs[MOST];
+static hibloom_status each[MOST];
+static bool answers[MOST];
+
+/* ---- Memory that the library takes ---- */
+
+static size_t held;
+
+static void *counted(void *memory, size_t size)
+{
+    size_t *head = realloc(memory != NULL ? (size_t *)memory - 2 : NULL, size + 2 * sizeof(size_t));
+
+    if (head == NULL)
+        return NULL;
+    held += size - (memory != NULL ? *head : 0);
+    *head = size;
+    return head + 2;
+}
+
+static void *counted_malloc(size_t size)
+{
+    return counted(NULL, size);
+}
+
+static void *counted_calloc(size_t count, size_t size)
+{
+    void *memory = counted(NULL, count * size);
+
+    return memory != NULL ? memset(memory, 0, count * size) : NULL;
+}
+
+static void counted_free(void *memory)
+{
+    if (memory == NULL)
+        return;
+    held -= *((size_t *)memory - 2);
+    free((size_t *)memory - 2);
+}
+
+/* ---- Many filters ---- */
+
+static void name_all(size_t n)
+{
+    test_name(prefix);
+    for (size_t i = 0; i < n; i++) {
+        snprintf(name_room[i], sizeof name_room[i], "%s:%zu", prefix, i);
+        names[i] = name_room[i];
+    }
+}
+
+static void open_all(struct backend *b, size_t n)
+{
+    name_all(n);
+    assert_ok(hibloom_open_many(filters, b->store, names, n, TEXT, NULL), b->store);
+    for (size_t i = 0; i < n; i++) {
+        assert_string_equal(hibloom_name_of(filters[i]), names[i]);
+        pairs[i] = (hibloom_pair){filters[i], {"x", 1}};
+    }
+}
+
+static void drop_all(struct backend *b, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        backend_drop(b, filters[i]);
+}
+
+static uint64_t round_trips(const struct backend *b)
+{
+    return test_stats(b->store).round_trips;
+}
+
+static void filters_are_made_in_four_round_trips_and_opened_in_one(void **state)
+{
+    struct backend *b = *state;
+    uint64_t before;
+
+    hibloom_close(backend_open(b, TEST_NAME, TEXT)); /* the connection, and the scripts */
+    before = round_trips(b);
+    open_all(b, FILTERS);
+    assert_in_range(round_trips(b) - before, 1, 4);
+    for (size_t i = 0; i < FILTERS; i++) {
+        assert_true(hibloom_created(filters[i]));
+        hibloom_close(filters[i]);
+    }
+    before = round_trips(b);
+    assert_ok(hibloom_open_many(filters, b->store, names, FILTERS, NULL, each), b->store);
+    assert_int_equal(round_trips(b) - before, 1);
+    assert_false(hibloom_created(filters[7]));
+    drop_all(b, FILTERS);
+}
+
+static void one_item_is_asked_of_all_in_a_round_trip_a_thousand(void **state)
+{
+    struct backend *b = *state;
+    uint64_t before;
+
+    open_all(b, MOST);
+    assert_ok(hibloom_add(filters[3], "x", 1, NULL), b->store);
+    assert_ok(hibloom_add(filters[1100], "x", 1, NULL), b->store);
+    before = round_trips(b);
+    assert_ok(hibloom_contains_pairs(pairs, FILTERS, answers, NULL), b->store);
+    assert_int_equal(round_trips(b) - before, b->redis);
+    assert_int_equal(test_count_true(answers, FILTERS), 1);
+    assert_true(answers[3]);
+    before = round_trips(b);
+    assert_ok(hibloom_contains_pairs(pairs, MOST, answers, each), b->store);
+    assert_int_equal(round_trips(b) - before, 2 * b->redis);
+    assert_int_equal(test_count_true(answers, MOST), 2);
+    assert_true(answers[1100]);
+    before = round_trips(b);
+    assert_ok(hibloom_add_pairs(pairs, FILTERS, answers, NULL), b->store);
+    assert_in_range(round_trips(b) - before, b->redis, 2 * b->redis); /* guards may be old */
+    assert_int_equal(test_count_true(answers, FILTERS), FILTERS - 1);
+    assert_false(answers[3]);
+    drop_all(b, MOST);
+}
+
+static void one_that_is_gone_fails_alone(void **state)
+{
+    struct backend *b = *state;
+
+    open_all(b, FILTERS);
+    assert_ok(hibloom_add_pairs(pairs, FILTERS, NULL, NULL), b->store);
+    assert_ok(hibloom_drop_by_name(b->store, names[250]), b->store);
+    assert_ok(hibloom_contains_pairs(pairs, FILTERS, answers, each), b->store);
+    for (size_t i = 0; i < FILTERS; i++) {
+        assert_status(each[i], i == 250 ? HIBLOOM_ENOTFOUND : HIBLOOM_OK, NULL);
+        assert_true(i == 250 || answers[i]);
+    }
+    memset(answers, false, sizeof answers);
+    assert_status(hibloom_contains_pairs(pairs, FILTERS, answers, NULL), HIBLOOM_ENOTFOUND, b->store);
+    assert_true(!b->redis ||
+                strstr(hibloom_store_error(b->store), names[250]) != NULL); /* in memory there are no words */
+    assert_int_equal(test_count_true(answers, FILTERS), 0);
+    assert_ok(hibloom_add_pairs(pairs, FILTERS, answers, each), b->store);
+    assert_status(each[250], HIBLOOM_ENOTFOUND, NULL);
+    assert_status(hibloom_drop_by_name(b->store, names[250]), HIBLOOM_ENOTFOUND, b->store); /* the add made none */
+    hibloom_close(filters[250]);
+    filters[250] = backend_open(b, names[250], TEXT);
+    drop_all(b, FILTERS);
+}
+
+static void one_that_is_another_opens_alone(void **state)
+{
+    struct backend *b = *state;
+    hibloom *unopened = (hibloom *)names; /* whatever: it must stay */
+
+    open_all(b, 5);
+    backend_drop(b, filters[2]);
+    backend_drop(b, filters[4]);
+    hibloom_close(backend_open(b, names[2], "bits=8192 hashes=3"));
+    for (size_t i = 0; i < 4; i += i == 1 ? 2 : 1)
+        hibloom_close(filters[i]);
+    names[0] = "";
+    assert_status(hibloom_open_many(filters, b->store, names, 5, TEXT " create=no", each), HIBLOOM_EINVAL, b->store);
+    assert_null(filters[0]);
+    assert_status(each[0], HIBLOOM_EINVAL, NULL);
+    assert_status(each[1], HIBLOOM_OK, NULL);
+    assert_status(each[2], HIBLOOM_EMISMATCH, NULL);
+    assert_status(each[3], HIBLOOM_OK, NULL);
+    assert_status(each[4], HIBLOOM_ENOTFOUND, NULL);
+    assert_true(filters[2] == NULL && filters[4] == NULL);
+    hibloom_close(filters[1]);
+    hibloom_close(filters[3]);
+    names[0] = name_room[0];
+    filters[0] = unopened;
+    assert_status(hibloom_open_many(filters, b->store, names, 5, TEXT " create=no", NULL), HIBLOOM_EMISMATCH, b->store);
+    assert_ptr_equal(filters[0], unopened);
+    assert_status(hibloom_open_many(filters, b->store, names, 5, "capacity=ten", each), HIBLOOM_EINVAL, b->store);
+    assert_status(each[4], HIBLOOM_EINVAL, NULL);
+    for (size_t i = 0; i < 4; i++)
+        assert_ok(hibloom_drop_by_name(b->store, names[i]), b->store);
+}
+
+static void filters_come_often_and_an_item_twice_is_new_once(void **state)
+{
+    static const bool expected[] = {true, true, true, false, true, false};
+    struct backend *b = *state;
+
+    open_all(b, 2);
+    const hibloom_pair mixed[] = {{filters[0], {"a", 1}}, {filters[1], {"a", 1}}, {filters[0], {"b", 1}},
+                                  {filters[1], {"a", 1}}, {filters[1], {"c", 1}}, {filters[0], {"a", 1}}};
+    const hibloom_pair asked[] = {{filters[1], {"b", 1}}, {filters[0], {"b", 1}}, {filters[1], {"c", 1}}};
+    assert_ok(hibloom_add_pairs(mixed, 6, answers, each), b->store);
+    assert_memory_equal(answers, expected, sizeof expected);
+    assert_ok(hibloom_contains_pairs(asked, 3, answers, NULL), b->store);
+    assert_true(!answers[0] && answers[1] && answers[2]);
+    assert_ok(hibloom_contains_pairs(NULL, 0, NULL, NULL), b->store);
+    drop_all(b, 2);
+}
+
+static void kinds_go_together(void **state)
+{
+    static const char *const texts[] = {"capacity=100 error=0.0001 growth=2",
+                                        "capacity=100 error=0.0001 window=1h slices=2",
+                                        "capacity=100 error=0.0001 counters=4", "capacity=100 error=0.0001 segments=3",
+                                        "capacity=100 error=0.0001 layout=blocked"};
+    enum { KINDS = COUNT(texts), ITEMS = 150 };
+    static hibloom_pair all[KINDS * ITEMS];
+    static hibloom_status statuses[KINDS * ITEMS];
+    static bool found[KINDS * ITEMS];
+    struct backend *b = *state;
+    hibloom_item *items = items_new("in", ITEMS);
+
+    for (size_t k = 0; k < KINDS; k++)
+        filters[k] = backend_open(b, TEST_NAME, texts[k]);
+    for (size_t i = 0; i < KINDS * ITEMS; i++)
+        all[i] = (hibloom_pair){filters[i % KINDS], items[i / KINDS]};
+    assert_ok(hibloom_add_pairs(all, KINDS * ITEMS, found, statuses), b->store);
+    assert_in_range(test_count_true(found, KINDS * ITEMS), KINDS * ITEMS - 10, KINDS * ITEMS);
+    assert_ok(hibloom_contains_pairs(all, KINDS * ITEMS, found, NULL), b->store);
+    assert_int_equal(test_count_true(found, KINDS * ITEMS), KINDS * ITEMS);
+    drop_all(b, KINDS);
+    items_free(items);
+}
+
+static void all_are_of_one_store(void **state)
+{
+    struct backend *b = *state;
+    hibloom_store *memory = NULL;
+
+    open_all(b, 1);
+    assert_ok(hibloom_connect(&memory, "memory:", NULL), memory);
+    hibloom *other = test_open(memory, "other", TEXT);
+    const hibloom_pair two[] = {{filters[0], {"x", 1}}, {other, {"x", 1}}};
+    assert_status(hibloom_contains_pairs(two, 2, answers, each), HIBLOOM_EINVAL, b->store);
+    assert_status(each[1], HIBLOOM_EINVAL, NULL);
+    assert_status(hibloom_add_pairs(two, 2, NULL, NULL), HIBLOOM_EINVAL, b->store);
+    assert_false(backend_contains(b, filters[0], "x", 1));
+    test_close(other, memory);
+    drop_all(b, 1);
+}
+
+static void a_small_filters_handle_takes_little(void **state)
+{
+    struct backend *b = *state;
+
+    open_all(b, FILTERS); /* what the store keeps for its next commands is there then */
+    drop_all(b, FILTERS);
+    const size_t before = held;
+    open_all(b, FILTERS);
+    print_message("a handle: %zu bytes\n", (held - before) / FILTERS);
+    assert_in_range((held - before) / FILTERS, 100, HANDLE);
+    drop_all(b, FILTERS);
+}
+
+static void where_the_server_is_dead_all_fail(void **state)
+{
+    struct backend *b = *state;
+
+    open_all(b, 3);
+    test_command(b->outside, "CLIENT KILL TYPE normal SKIPME yes");
+    const hibloom_status status = hibloom_contains_pairs(pairs, 3, answers, each);
+    if (status != HIBLOOM_OK) /* else the connection was seen to be dead, and made again */
+        for (size_t i = 0; i < 3; i++)
+            assert_status(each[i], HIBLOOM_EIO, b->store);
+    assert_ok(hibloom_contains_pairs(pairs, 3, answers, each), b->store);
+    drop_all(b, 3);
+}
+
+static void a_deadline_ends_all(void **state)
+{
+    struct backend b = {.redis = true};
+    struct redis_server *server = redis_server_start(NULL);
+
+    b.store = test_connect(with_options(redis_server_uri(server), "retry=10s&command_timeout=10s"), NULL);
+    open_all(&b, FILTERS);
+    redis_server_pause(server);
+    hibloom_store_deadline(b.store, 200);
+    const uint64_t before = test_now_ms();
+    assert_status(hibloom_contains_pairs(pairs, FILTERS, answers, each), HIBLOOM_ETIMEDOUT, b.store);
+    assert_in_range(test_now_ms() - before, 150, 5000);
+    for (size_t i = 0; i < FILTERS; i++)
+        assert_status(each[i], HIBLOOM_ETIMEDOUT, NULL);
+    redis_server_resume(server);
+    hibloom_store_deadline(b.store, 0);
+    assert_ok(hibloom_contains_pairs(pairs, FILTERS, answers, NULL), b.store);
+    drop_all(&b, FILTERS);
+    hibloom_store_free(b.store);
+    redis_server_stop(server);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ON_REDIS(filters_are_made_in_four_round_trips_and_opened_in_one),
+        ON_ALL(one_item_is_asked_of_all_in_a_round_trip_a_thousand),
+        ON_ALL(one_that_is_gone_fails_alone),
+        ON_ALL(one_that_is_another_opens_alone),
+        ON_ALL(filters_come_often_and_an_item_twice_is_new_once),
+        ON_ALL(kinds_go_together),
+        ON_ALL(all_are_of_one_store),
+        ON_REDIS(a_small_filters_handle_takes_little),
+        ON_REDIS(where_the_server_is_dead_all_fail),
+        cmocka_unit_test(a_deadline_ends_all),
+    };
+
+    if (hibloom_set_allocator(counted_malloc, counted_calloc, counted, counted_free) != HIBLOOM_OK)
+        return 1;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
