@@ -338,7 +338,8 @@ typedef struct hibloom_info {
     double fill;            /* bits_set / all bits, or counters */
     double used;            /* items / capacity of the fullest link or slice: 1 is full. NaN: no capacity is stated */
     double estimated_items; /* -(m/k) ln(1 - fill) (Swamidass and Baldi 2007); infinite when all are set */
-    double estimated_error_rate; /* chance of a wrong "maybe" now: fill^k (blocked: the mean over blocks), of all links */
+    double
+        estimated_error_rate; /* chance of a wrong "maybe" now: fill^k, of blocks their mean; of all links together */
 } hibloom_info;
 
 /* Counts the filter, which reads it all. Round trips: one for each 16 MB (of counters 256 KB), at least one a key. */

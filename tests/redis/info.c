@@ -76,10 +76,8 @@ static void a_window_is_used_as_its_fullest_slice(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ON_ALL(a_plain_filter_is_used_by_what_is_in),
-        ON_ALL(the_error_rate_now_is_that_of_the_layout),
-        ON_ALL(without_a_capacity_nothing_is_known),
-        ON_ALL(a_growing_filter_has_the_capacity_of_its_links),
+        ON_ALL(a_plain_filter_is_used_by_what_is_in),  ON_ALL(the_error_rate_now_is_that_of_the_layout),
+        ON_ALL(without_a_capacity_nothing_is_known),   ON_ALL(a_growing_filter_has_the_capacity_of_its_links),
         ON_ALL(a_window_is_used_as_its_fullest_slice),
     };
 

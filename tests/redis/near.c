@@ -74,8 +74,7 @@ static void a_call_of_many_known_items_asks_one_guard_too(void **state)
     assert_int_equal(test_stats(store).commands, before + 1);
     assert_ok(hibloom_add_many(filter, many, MANY, found), store);
     assert_null(memchr(found, true, MANY));
-    assert_int_equal(test_stats(store).commands,
-                     before + 3);
+    assert_int_equal(test_stats(store).commands, before + 3);
     assert_dropped(filter, store);
     hibloom_store_free(store);
 }
