@@ -364,10 +364,7 @@ hibloom_status hibloom_async_save(hibloom *filter, const char *path, hibloom_don
 
 hibloom_status hibloom_save_fd(hibloom *filter, int fd)
 {
-    if (filter->store->async != NULL)
-        return error_set(&filter->store->error, HIBLOOM_ENOTSUP,
-                         "this store is on an event loop: save to a path by hibloom_async_save");
-    return call_save(filter, NULL, fd, WAITS(save_fd));
+    return call_save(filter, NULL, fd, WAITS(save)); /* a loop has no such call: it names that one */
 }
 
 static void read_piece(struct whole *w)

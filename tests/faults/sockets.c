@@ -13,7 +13,7 @@
 enum { PATIENT_MS = 5000, SHORT_MS = 100, RETRY_MS = 4000, RETRY_SHORT_MS = 40, LATE = 2 };
 
 /* What a fault may lead to, where it is not retried. */
-enum outcome { HARMLESS, FAILS, FAILS_OR_TIMES_OUT, NO_RANDOM };
+enum outcome { HARMLESS, FAILS, FAILS_OR_TIMES_OUT, IS_FULL, NO_RANDOM };
 
 static const struct fault {
     const char *name;
@@ -24,7 +24,7 @@ static const struct fault {
     {"socket EMFILE", CALL_SOCKET, EMFILE, FAILS},
     {"socket ENOBUFS", CALL_SOCKET, ENOBUFS, FAILS},
     {"connect ECONNREFUSED", CALL_CONNECT, ECONNREFUSED, FAILS},
-    {"connect EAGAIN", CALL_CONNECT, EAGAIN, FAILS_OR_TIMES_OUT},
+    {"connect EAGAIN", CALL_CONNECT, EAGAIN, IS_FULL},
     {"connect ETIMEDOUT", CALL_CONNECT, ETIMEDOUT, FAILS_OR_TIMES_OUT},
     {"connect EINTR", CALL_CONNECT, EINTR, FAILS},
     {"setsockopt ENOTCONN", CALL_SETSOCKOPT, ENOTCONN, FAILS},
@@ -68,6 +68,8 @@ static bool is_allowed(hibloom_status status)
     case HARMLESS: return false;
     case FAILS: return status == HIBLOOM_EIO;
     case FAILS_OR_TIMES_OUT: return status == HIBLOOM_EIO || status == HIBLOOM_ETIMEDOUT;
+    case IS_FULL: /* so says a Unix socket; TCP never does */
+        return status == HIBLOOM_EUNAVAILABLE || status == HIBLOOM_EIO || status == HIBLOOM_ETIMEDOUT;
     case NO_RANDOM: return status == HIBLOOM_EIO; /* of this process, so it is not retried */
     }
     return false;
