@@ -214,6 +214,8 @@ static void refuse_option(const struct request *r, int option, const char *word)
                  r->n_operands > 0 ? r->operands[0] : "");
     else
         complain("%.*s takes no value", (int)(value - word), word);
+    if (is_letter && option == '?' && r->n_operands > 1)
+        complain("hint: an item that begins with '-' stands behind --");
     if (optopt == (LONG_OPTION | OPTION_GROW))
         complain("hint: how fast it grows, a spec says: -s 'capacity=N error=P growth=%s'", value + 1);
 }

@@ -93,6 +93,8 @@ static void a_password_is_never_said(void **state)
     assert_null(strstr(p.complained.data, "s3cr3t"));
     program_free(&p);
     assert_run("", 2, "", "NOAUTH", "-u", redis_server_uri(server), "info", "name");
+    snprintf(right, sizeof right, "unix://default:s3cr3t@%s", redis_server_socket(server));
+    assert_run("", 0, "maybe\titem\n", "", "-u", right, "check", "name", "item");
     redis_server_stop(server);
 }
 
