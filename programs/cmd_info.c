@@ -103,7 +103,8 @@ static int judge_use(const struct session *s, const struct request *r, const hib
         complain("info: %s states no capacity, so --max-used has nothing to compare with", s->name);
         return EXIT_TROUBLE;
     }
-    return session_used(spec, info) * 100 > (double)r->max_used ? EXIT_NO : EXIT_YES;
+    /* As printed. */
+    return round(session_used(spec, info) * 100) > (double)r->max_used ? EXIT_NO : EXIT_YES;
 }
 
 int cmd_info(const struct request *r)

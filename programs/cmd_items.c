@@ -15,6 +15,7 @@ struct walk {
     hibloom_status (*ask)(hibloom *filter, const hibloom_item *items, size_t n, bool *answers);
     void (*print)(const hibloom_item *item, bool answer); /* NULL: nothing is printed of an item */
     bool adds;    /* creates the filter if it is missing, and warns if it is too full */
+    bool remakes; /* makes the filter again if a server has forgotten it */
     bool follows; /* goes on with the filter that took this one's place */
     uint64_t items;
     uint64_t excluded; /* empty items that the spec excludes */
@@ -78,7 +79,7 @@ static int ask(struct walk *w, struct session *s, const struct input *in, const 
     if (w->follows && (r->given & OPTION_BARE) == 0)
         return ask_on(w, s, in, r);
     status = w->ask(s->filter, in->items, in->n, w->answers);
-    if (!w->adds || !session_make_again(s, r, status))
+    if (!w->remakes || !session_make_again(s, r, status))
         return session_result(s, status);
     const bool doubtful = status != HIBLOOM_ENOTFOUND;
     status = w->ask(s->filter, in->items, in->n, w->answers);
@@ -113,6 +114,17 @@ static bool is_worth_counting(const char *spec, uint64_t items)
     return bits <= FEW_BITS || items >= bits / BITS_AN_ITEM;
 }
 
+/* If a server restarts within the last call, no later one is ELOST. */
+static bool may_lack_items(const struct session *s)
+{
+    const char *accepts = hibloom_store_option(s->store, "accept_restarts");
+
+    if (!session_has_restarted(s) || accepts == NULL || strcmp(accepts, "yes") == 0)
+        return false;
+    complain("%s: the server may have forgotten items that were added: add them again", s->name);
+    return true;
+}
+
 static int walk_items(struct walk *w, const struct request *r)
 {
     struct session s;
@@ -127,6 +139,8 @@ static int walk_items(struct walk *w, const struct request *r)
     }
     if (result == EXIT_YES && w->adds && is_worth_counting(hibloom_spec_of(s.filter), w->items))
         session_warn_if_full(&s);
+    if (result == EXIT_YES && w->adds && may_lack_items(&s))
+        result = EXIT_TROUBLE;
     free(w->answers);
     session_close(&s);
     return result;
@@ -177,7 +191,7 @@ static void print_new(const hibloom_item *item, bool is_new)
 
 int cmd_uniq(const struct request *r)
 {
-    struct walk w = {.ask = hibloom_add_many, .print = print_new, .adds = true};
+    struct walk w = {.ask = hibloom_add_many, .print = print_new, .adds = true, .remakes = true};
 
     return walk_items(&w, r);
 }

@@ -69,6 +69,7 @@ struct request {
     bool has_spec; /* by -n and -p, or by -s: */
     char spec[SPEC_SIZE];
     bool may_create;      /* a spec is optional: it would create a missing filter */
+    bool heeds_restarts;  /* a server that may have forgotten adds is a failure, unless the URI accepts that */
     hibloom_stats *stats; /* adds those of its stores; NULL: nobody asks */
 };
 

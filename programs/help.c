@@ -94,7 +94,8 @@ static const struct command commands[] = {
      "Adds items. Prints the number of items, and the number of new ones.\n" ITEMS_HELP MAKE_HELP COMMANDS_HELP
          CRLF_HELP COUNT_HELP FEW_HELP
      "If another process replaces NAME meanwhile (load --replace), add fails: the new filter lacks\n"
-     "the items that it added.\n",
+     "the items that it added. If the server restarts meanwhile, it may have forgotten items, and\n"
+     "add fails. Then add them again.\n",
      "hibloom add seen -n 10M -p 0.001 https://example.org/", ITEMS_OPTIONS, SPEC_OPTIONAL, 1, MANY, cmd_add},
     {"check", OPEN_SYNOPSIS " [ITEM...]", "ask whether items are in",
      "Prints for each item \"maybe\" or \"no\", a tab and the item. \"no\" is certain. Exits 0 if\n"
@@ -108,8 +109,9 @@ static const struct command commands[] = {
      "server was lost, or if the server lost data: after a restart, or after a failover.\n"
      "Warnings say so, and a filter that was forgotten is made again. A new line can be left out:\n"
      "as a false positive, or if the process that added it failed or was stopped before it printed\n"
-     "the line. If another process replaces NAME meanwhile (load --replace), uniq fails.\n" MAKE_HELP COMMANDS_HELP
-         CRLF_HELP COUNT_HELP FEW_HELP,
+     "the line. If NAME is deleted meanwhile, or replaced (load --replace), uniq fails. Run it\n"
+     "again with the lines that are left: it makes a filter that is missing.\n" MAKE_HELP COMMANDS_HELP CRLF_HELP
+         COUNT_HELP FEW_HELP,
      "hibloom uniq seen -n 10M -p 0.001 < urls > new_urls", ITEMS_OPTIONS, SPEC_OPTIONAL, 1, 1, cmd_uniq},
     {"remove", "NAME [ITEM...] [--crlf]", "remove items from a counting filter",
      "Prints the number of items that were removed, and of those that were not in. An item that\n"
@@ -260,7 +262,7 @@ static void help_on_all(void)
     output_text("\n"
                 "  -u, --uri URI  the server; default: $HIBLOOM_URL, else redis://127.0.0.1:6379\n"
                 "                   redis://[user[:password]@]host[:port][/db]\n"
-                "                   unix:///path\n"
+                "                   unix://[user[:password]@]/path\n"
                 "                   redis+cluster://[...@]host[:port][,host[:port]...]\n"
                 "                   redis+sentinel://[...@]host[:port][,...]/MASTER[/db]\n"
                 "                 rediss://, rediss+cluster:// and rediss+sentinel:// are the same over\n"

@@ -214,6 +214,8 @@ static void refuse_option(const struct request *r, int option, const char *word)
                  r->n_operands > 0 ? r->operands[0] : "");
     else
         complain("%.*s takes no value", (int)(value - word), word);
+    if (is_letter && option == '?' && r->n_operands > 1)
+        complain("hint: an item that begins with '-' stands behind --");
     if (optopt == (LONG_OPTION | OPTION_GROW))
         complain("hint: how fast it grows, a spec says: -s 'capacity=N error=P growth=%s'", value + 1);
 }
@@ -411,6 +413,7 @@ static bool make_spec(struct request *r, const struct command *c)
 bool request_check(struct request *r, const struct command *c)
 {
     r->near = r->near && (c->options & OPTION_NEAR) != 0 && (r->given & OPTION_BARE) == 0;
+    r->heeds_restarts = c->run == cmd_add;
     return check_operands(r, c) &&
            (c->options == (unsigned)OPTIONS_OF_ANOTHER || (check_options(r, c) && make_spec(r, c)));
 }

@@ -109,7 +109,7 @@ static hibloom_status connect_store(hibloom_store **store, const char *uri, cons
         bool is_default;
     } known[] = {
         {"retry", retry, OPTION_RETRY, true},
-        {"accept_restarts", "yes", 0, true}, /* a line twice rather than never */
+        {"accept_restarts", "yes", 0, !r->heeds_restarts}, /* a line twice rather than never */
         {"client_name", "hibloom", 0, true},
         {"min_replicas", replicas, OPTION_MIN_REPLICAS, false},
         {"read_from", "replicas", OPTION_FROM_REPLICAS, false},
@@ -159,6 +159,11 @@ static uint64_t restarts(const struct session *s)
     return stats.restarts;
 }
 
+bool session_has_restarted(const struct session *s)
+{
+    return restarts(s) != s->restarts;
+}
+
 hibloom_status session_open_filter(struct session *s, const struct request *r)
 {
     const bool bare = (r->given & OPTION_BARE) != 0;
@@ -180,7 +185,7 @@ bool session_make_again(struct session *s, const struct request *r, hibloom_stat
     struct request again = *r;
     char seeded[SPEC_SIZE];
 
-    if (status < HIBLOOM_ENOTFOUND || restarts(s) == s->restarts)
+    if (status < HIBLOOM_ENOTFOUND || !session_has_restarted(s))
         return false;
     if ((r->given & OPTION_BARE) == 0) {
         /* Without its seed, unless the user says one: another process may have drawn one already. */

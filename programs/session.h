@@ -27,6 +27,9 @@ bool session_reopen_existing(struct session *session, const struct request *requ
 /* The filter `name` of a session that is connected, as the request wants it. */
 hibloom_status session_open_filter(struct session *session, const struct request *request);
 
+/* Has a server restarted, or another taken over, since the filter was opened? */
+bool session_has_restarted(const struct session *session);
+
 /* After a failed call: has a server forgotten the filter at a restart, or as another took over?
  * Then the filter is made again, with the spec that it had, after a warning. */
 bool session_make_again(struct session *session, const struct request *request, hibloom_status status);

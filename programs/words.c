@@ -23,7 +23,6 @@ static const struct {
     {"hibloom_repair", "hibloom repair"},
     {"hibloom_drop_by_name", "hibloom drop"},
     {"open it with a new handle", "run the command again"},
-    {"; a program gives them by hibloom_setup", ""},
     {"this handle", "this command"},
     {"the file descriptor", "standard output"},
 };

@@ -71,7 +71,7 @@ typedef enum hibloom_status {
     HIBLOOM_ENOTFOUND = 40,    /* there is no such filter */
     HIBLOOM_EMISMATCH = 41,    /* the name holds something else: another filter, a bare bitmap, another type */
     HIBLOOM_ECORRUPT = 42,     /* the stored filter is damaged: cut short, altered, or a key is lost */
-    HIBLOOM_EBUSY = 43,        /* others make or remove the filter; this call gave up waiting */
+    HIBLOOM_EBUSY = 43,        /* others make or remove the filter, or too many calls are pending */
     HIBLOOM_ELOST = 44,        /* the server was restarted, or another took over: it may lack acknowledged adds. Each
                                   handle gets this once; then its calls go on */
     HIBLOOM_STATUS_LAST_ = 0x7fffffff /* it is an int everywhere, and later statuses are defined behaviour in C++ */
@@ -135,7 +135,7 @@ typedef struct hibloom_setup {
  *   redis+cluster://[...@]host[:port][,host[:port]...]     Cluster. One of these nodes must answer.
  *   redis+sentinel://[...@]host[:port][,...]/MASTER[/db]   port 26379. User and password are the server's.
  *   rediss://, rediss+cluster://, rediss+sentinel://       the same over TLS.
- *   unix:///path                                           a socket.
+ *   unix://[user[:password]@]/path                         a socket.
  *   memory:                                                this process. Filters live until they are dropped.
  * Options follow as ?name=value&name=value. %XX stands for a byte of the user, password, path, MASTER or a value. In user
  * and password '?', '/', ',' and '@' are written so. At most 64 hosts.
@@ -143,7 +143,8 @@ typedef struct hibloom_setup {
  * If it fails, *out has words for hibloom_store_error: free it. After ENOMEM it is NULL. If a connection dies later, the
  * next call makes a new one. That costs one round trip, two in a cluster, and one for each Sentinel asked.
  * EINVAL, ERANGE: the URI or an option. ENOTSUP: this library has no TLS. EIO, ETIMEDOUT: no connection, or a
- * certificate is not accepted. EDENIED: user or password is wrong. ESERVER: no such database, or no password there.
+ * certificate is not accepted. EDENIED: user or password is wrong. A password that is missing is EDENIED at the
+ * first call. ESERVER: no such database, or no password there. Also EPROTO and EUNAVAILABLE.
  *
  * Retries. With retry=, a call goes on after a dead connection, a time-out or a retryable status. An unknown host or a
  * refused certificate fails at once. Commands without an answer may have been carried out. They are sent again:
@@ -161,7 +162,7 @@ HIBLOOM_CHECKED hibloom_status hibloom_connect(hibloom_store **out, const char *
 
 /* A store on the caller's blocking connection, of the same hiredis. The store does not close it, does not change its
  * time-outs, and tries nothing again. The connection must outlive the store and keep its database. If it is dead, calls
- * return EIO until the caller reconnects. Unread replies are EINVAL. An open MULTI gives EPROTO: DISCARD it.
+ * return EIO until the caller reconnects. Unread replies are EINVAL at the first call. An open MULTI gives EPROTO: DISCARD it.
  * EINVAL: NULL or not blocking, or an option without B above. */
 HIBLOOM_CHECKED hibloom_status hibloom_borrow(hibloom_store **out, struct redisContext *connection,
                                               const hibloom_setup *setup);
@@ -194,7 +195,8 @@ HIBLOOM_API void hibloom_store_free(hibloom_store *store);
  *   segments=S               Redis keys over which the bits are spread
  *   counters=2|4|8           a counting filter: items can be removed
  *   growth=G                 it grows, by links of G times the capacity each; 2 to 16
- *   window=TIME slices=N     a sliding window: an item is found for TIME after its last add
+ *   window=TIME slices=N     a sliding window: an item is found for TIME after its last add.
+ *                            TIME is whole seconds, and at least N of them
  *   seed=HEX, seeds=A,B,..., empty=excluded, codec=..., keys=...   see docs/presets.md
  *   create=no|only|yes       for hibloom_open: whether it may, or must, make the filter; default yes
  *   new.ttl=TIME new.prefer=add|lookup|memory new.hash=... new.layout=... new.segments=...   wishes
@@ -366,7 +368,7 @@ HIBLOOM_CHECKED hibloom_status hibloom_drop_by_name(hibloom_store *store, const 
  * Round trips: as hibloom_open, and three for each lost key. */
 HIBLOOM_CHECKED hibloom_status hibloom_repair(hibloom_store *store, const char *name);
 
-/* Puts the filter in the place of `name`, in one step, with all its keys; the handle stays good. What was there is
+/* Puts the filter in the place of `name`, in one step, with all its keys; the handle stays good and has the new name. What was there is
  * removed. So a filter is rebuilt under look-ups: make one under another name, fill it, replace. Afterwards other
  * handles of both get EMISMATCH or ENOTFOUND, and reopen. The filter takes over the time to live of the one that it
  * replaces. Adds that others make to the old one meanwhile are lost with it. On a cluster all keys must have one slot:

@@ -55,7 +55,7 @@ const char *hibloom_strerror(hibloom_status status)
     case HIBLOOM_EMISMATCH: return "not the same filter";
     case HIBLOOM_ECORRUPT: return "the stored filter is damaged";
     case HIBLOOM_ELOST: return "the server may have forgotten adds";
-    case HIBLOOM_EBUSY: return "being made or removed by somebody else";
+    case HIBLOOM_EBUSY: return "busy: others make or remove the filter, or too many calls are pending";
     case HIBLOOM_STATUS_LAST_: break;
     }
     return "unknown status";

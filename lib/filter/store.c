@@ -33,7 +33,8 @@ hibloom_status hibloom_connect(hibloom_store **out, const char *uri, const hiblo
 {
     struct store_settings *settings = NULL;
     struct error error;
-    hibloom_status status = settings_make(&settings, uri, setup, &error);
+    hibloom_status status = uri == NULL ? error_set(&error, HIBLOOM_EINVAL, "the URI is NULL")
+                                        : settings_make(&settings, uri, setup, &error);
 
     *out = NULL;
     if (status != HIBLOOM_OK)

@@ -173,13 +173,24 @@ static const char *read_servers(struct uri *uri, char *path, unsigned default_po
     return wrong != NULL ? wrong : read_path(uri, path);
 }
 
+/* [user[:password]@]/path */
 static const char *read_unix(struct uri *uri, char *path)
 {
+    char *slash = strchr(path, '/');
+
+    if (slash != NULL && slash > path && slash[-1] == '@') {
+        slash[-1] = '\0';
+        const char *wrong = read_credentials(uri, path);
+        if (wrong != NULL)
+            return wrong;
+        path = slash;
+    }
     uri->path = path;
+    if (*path != '/' && uri->query != NULL && strchr(uri->query, '@') != NULL)
+        return "a '?' in the user or password is written %3F";
     if (*path != '/')
-        return strchr(path, '@') != NULL
-                   ? "a unix:// URI has no user and no password; a program gives them by hibloom_setup"
-                   : "the path must be absolute: unix:///path";
+        return strchr(path, '@') != NULL ? "a '/' in the user or password is written %2F"
+                                         : "the path must be absolute: unix:///path";
     if (!uri_decode(path))
         return "bad escape in the path: a byte is written %XX, and is not %00";
     if (strlen(path) >= sizeof((struct sockaddr_un *)0)->sun_path - 1) /* hiredis leaves the last byte to chance */

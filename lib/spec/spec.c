@@ -72,7 +72,7 @@ static hibloom_status check_window(const struct spec *spec, struct error *error)
     if (spec->growth != 0)
         return error_set(error, HIBLOOM_EINVAL, "growth= and window=: not together");
     if (spec->window == 0)
-        return error_set(error, HIBLOOM_ERANGE, "slices=%" PRIu32 ": needs window=, of 1 to %u seconds", spec->slices,
+        return error_set(error, HIBLOOM_EINVAL, "slices=%" PRIu32 ": needs window=, of 1 to %u seconds", spec->slices,
                          SPEC_WINDOW_MAX);
     if (spec->window > SPEC_WINDOW_MAX)
         return error_set(error, HIBLOOM_ERANGE, "window=%" PRIu32 ": must be 1 to %u", spec->window, SPEC_WINDOW_MAX);

@@ -70,10 +70,9 @@ static const char *name_at(const struct names *names, size_t i)
 }
 
 /* "no such value; did you mean siphash?", or what there is. */
-static void refuse_name(struct settings *s, const char *shown, const char *kind, struct word name,
+static void refuse_name(struct settings *s, const char *shown, const char *kind, const char *nearest,
                         const struct names *names)
 {
-    const char *nearest = nearest_name(name.text, name.len, names->first, names->count, names->row_size);
     char list[384] = "";
     size_t used = 0;
 
@@ -94,8 +93,11 @@ size_t find_name(struct settings *s, const char *kind, struct word name, const s
             return i;
     char shown[64];
     const bool value = name.text == s->value.text;
-    snprintf(shown, sizeof shown, "%s%s%s", value ? kind : "", value ? "=" : "", show_name(name).text);
-    refuse_name(s, shown, value ? "value" : kind, name, names);
+    const char *nearest = nearest_name(name.text, name.len, names->first, names->count, names->row_size);
+    /* A typo of a name is no seed. */
+    const struct shown part = nearest != NULL ? show(name, SHOWN) : show_name(name);
+    snprintf(shown, sizeof shown, "%s%s%s", value ? kind : "", value ? "=" : "", part.text);
+    refuse_name(s, shown, value ? "value" : kind, nearest, names);
     return 0;
 }
 
@@ -115,7 +117,7 @@ static uint64_t read_count(struct settings *s, uint64_t max)
                                             : number_parse_size(s->value.text, s->value.len, max, &count);
 
     if (status == HIBLOOM_EINVAL)
-        refuse(s, status, "not a whole number, with k, m, g, kb, mb or gb behind it or not");
+        refuse(s, status, "not a whole number, such as 1000000 or 1m, with k, m, g, kb, mb or gb behind it or not");
     else if (count == 0)
         s->status = error_set(s->error, HIBLOOM_ERANGE, "%s: must be 1 to %" PRIu64, show(s->word, SHOWN).text, max);
     return count;
@@ -325,6 +327,9 @@ hibloom_status settings_read(struct settings *s, const char *text)
         if (equals != NULL) {
             s->value = (struct word){equals + 1, (size_t)(at - equals) - 1};
             apply(s, (struct word){s->word.text, (size_t)(equals - s->word.text)});
+        } else if (at[strspn(at, blanks)] == '=' && !s->stored) {
+            s->status = error_set(s->error, HIBLOOM_EINVAL, "'%s': no blanks may stand around its '='",
+                                  show_name(s->word).text);
         } else if (s->preset == NULL && s->given == 0) {
             preset_begin(s);
         } else {

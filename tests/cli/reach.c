@@ -109,6 +109,40 @@ static void a_filter_that_a_server_forgot_is_made_again(void **state)
     redis_server_stop(server);
 }
 
+/* The next call of a handle learns of a restart: that may be the end of the input. */
+static void an_add_that_a_server_may_have_forgotten_is_trouble(void **state)
+{
+    struct redis_server *server = redis_server_start_tcp(NULL);
+    const char *uri = redis_server_uri(server);
+    char accepting[160];
+    struct program p;
+
+    snprintf(accepting, sizeof accepting, "%s?accept_restarts=yes", uri);
+    for (int i = 0; i < 3; i++) {
+        assert_run("", 0, "", "", "-u", uri, "create", "name", SURE);
+        assert_run("", 0, "", "", "-u", uri, "clear", "name");
+        program_start(&p, ARGS("-u", i < 2 ? uri : accepting, "add", "name", SURE), NULL);
+        program_write(&p, "a\n", 2);
+        redisContext *outside = redis_server_connect(server);
+        for (int tries = 0; test_command(outside, "BITCOUNT name 0 700000") == 0; tries++) {
+            assert_true(tries < 5000);
+            test_sleep_ms(2);
+        }
+        redisReply *saved = redisCommand(outside, "SAVE");
+        assert_non_null(saved);
+        freeReplyObject(saved);
+        redisFree(outside);
+        redis_server_restart(server);
+        if (i == 0)
+            program_write(&p, "b\n", 2);
+        program_end(&p);
+        assert_int_equal(p.exit, i < 2 ? 2 : 0);
+        assert_string_equal(p.said.data, i < 2 ? "" : "added 1, new 1\n");
+        program_free(&p);
+    }
+    redis_server_stop(server);
+}
+
 /* ---- stats ------------------------------------------------------------------------------- */
 
 static uint64_t number_behind(const struct program *p, const char *label)
@@ -198,6 +232,7 @@ int main(void)
         cmocka_unit_test(adds_that_no_replica_has_are_trouble),
         cmocka_unit_test(a_restart_is_warned_of_and_the_rest_is_printed),
         cmocka_unit_test(a_filter_that_a_server_forgot_is_made_again),
+        cmocka_unit_test(an_add_that_a_server_may_have_forgotten_is_trouble),
         cmocka_unit_test(stats_are_a_json_object_behind_the_command_s_own_output),
         cmocka_unit_test(what_is_known_to_be_in_is_not_asked_for_again),
         cmocka_unit_test(stats_in_the_format_of_prometheus),

@@ -8,6 +8,8 @@ static void a_server_that_is_not_there_is_trouble(void **state)
     struct redis_server *server = redis_server_start_tcp(NULL);
     char uri[128];
 
+    snprintf(uri, sizeof uri, "redis+sentinel://127.0.0.1:%d/m", redis_server_port(server));
+    assert_run("", 2, "", "this is no Sentinel but a Redis", "--retry", "0", "-u", uri, "info", "name");
     snprintf(uri, sizeof uri, "%s", redis_server_uri(server));
     redis_server_stop(server);
     assert_run("", 2, "", hibloom_strerror(HIBLOOM_EIO), "--retry", "0", "-u", uri, "check", "name", "item");
@@ -93,6 +95,10 @@ static void a_password_is_never_said(void **state)
     assert_null(strstr(p.complained.data, "s3cr3t"));
     program_free(&p);
     assert_run("", 2, "", "NOAUTH", "-u", redis_server_uri(server), "info", "name");
+    snprintf(wrong, sizeof wrong, "redis+cluster://127.0.0.1:%d", redis_server_port(server));
+    assert_run("", 2, "", "check user and password", "--retry", "0", "-u", wrong, "info", "name");
+    snprintf(right, sizeof right, "unix://default:s3cr3t@%s", redis_server_socket(server));
+    assert_run("", 0, "maybe\titem\n", "", "-u", right, "check", "name", "item");
     redis_server_stop(server);
 }
 

@@ -214,6 +214,8 @@ static void numbers_as_people_write_them_are_refused_with_a_hint(void **state)
     assert_hint("\nhibloom: hint: write --watch=1s, in one word\n", ARGS("-u", NOWHERE, "info", "--watch", "a", "1s"));
     assert_hint(NULL, ARGS("-u", NOWHERE, "info", "a", "--watch", "b"));
     assert_hint(NULL, ARGS("-u", NOWHERE, "info", "a", "1"));
+    assert_hint("\nhibloom: hint: an item that begins with '-' stands behind --\n",
+                ARGS("-u", NOWHERE, "check", "seen", "-x"));
     assert_hint("error=P growth=3'\n", ARGS("plan", "-n", "10", "-p", "0.1", "--grow=3"));
     assert_hint("hibloom load a < b. A file of hibloom save is loaded by hibloom restore a b\n",
                 ARGS("-u", NOWHERE, "load", "a", "b"));

@@ -24,9 +24,12 @@ static const struct {
      "empty, codec, keys, chars, index, growth, window, slices, create, new.ttl, new.prefer, new.hash, new.layout, "
      "new.segments"},
     {"capacity=10 error=0.1 blocked", "'blocked': is no NAME=VALUE, and a preset is the first word"},
-    {"capacity= error=0.1", "capacity=: not a whole number, with k, m, g, kb, mb or gb behind it or not"},
-    {"capacity=-1 error=0.1", "capacity=-1: not a whole number, with k, m, g, kb, mb or gb behind it or not"},
-    {"bits=abc hashes=3", "bits=abc: not a whole number, with k, m, g, kb, mb or gb behind it or not"},
+    {"capacity= error=0.1",
+     "capacity=: not a whole number, such as 1000000 or 1m, with k, m, g, kb, mb or gb behind it or not"},
+    {"capacity=-1 error=0.1",
+     "capacity=-1: not a whole number, such as 1000000 or 1m, with k, m, g, kb, mb or gb behind it or not"},
+    {"bits=abc hashes=3",
+     "bits=abc: not a whole number, such as 1000000 or 1m, with k, m, g, kb, mb or gb behind it or not"},
     {"capacity=10 error=0,1", "error=0,1: write a point, not a comma, as in 0.01"},
     {"capacity=10 error=nan", "error=nan: not a decimal number, such as 0.01 or 1e-2"},
     {"capacity=10 error=1", "error=1: must be above 0 and below 1"},
@@ -43,7 +46,7 @@ static const struct {
     {"capacity=10 error=0.1 counters=0", "counters=0: must be 1 to 8"},
     {"capacity=10 error=0.1 counters=16", "counters=16: must be 1 to 8"},
     {"capacity=10 error=0.1 counters=four",
-     "counters=four: not a whole number, with k, m, g, kb, mb or gb behind it or not"},
+     "counters=four: not a whole number, such as 1000000 or 1m, with k, m, g, kb, mb or gb behind it or not"},
     {"capacity=10 error=0.1 counters=4 layout=blocked", "counters=4: with layout=classic only"},
     {"capacity=10 error=0.1 counters=4 layout=partitioned", "counters=4: with layout=classic only"},
     {"bits=4611686018427387904 hashes=2 counters=4", "bits=4611686018427387904: must be 1 to 1152921504606846976"},
@@ -223,8 +226,9 @@ static void what_cannot_be_printed_is_not(void **state)
 {
     char words[256];
 
-    assert_string_equal(spec_error("bits=\033[1m\xff hashes=1", words, sizeof words),
-                        "bits=?[1m?: not a whole number, with k, m, g, kb, mb or gb behind it or not");
+    assert_string_equal(
+        spec_error("bits=\033[1m\xff hashes=1", words, sizeof words),
+        "bits=?[1m?: not a whole number, such as 1000000 or 1m, with k, m, g, kb, mb or gb behind it or not");
     assert_int_equal(hibloom_spec_check("\a\xff", words, sizeof words), HIBLOOM_EINVAL);
     assert_non_null(strstr(words, "?\?: no such preset; there are"));
 }

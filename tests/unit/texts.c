@@ -13,6 +13,9 @@ static hibloom_store *memory_store(void)
 {
     hibloom_store *store = NULL;
 
+    assert_int_equal(hibloom_connect(&store, NULL, NULL), HIBLOOM_EINVAL);
+    assert_string_equal(hibloom_store_error(store), "the URI is NULL");
+    hibloom_store_free(store);
     assert_int_equal(hibloom_connect(&store, "memory:", NULL), HIBLOOM_OK);
     return store;
 }
@@ -65,6 +68,9 @@ static const struct {
     {"capacity=1000 error=0.1 new.prefer=speed", HIBLOOM_EINVAL, "no such value; there are memory, add, lookup"},
     {"go-zreo bits=1000", HIBLOOM_EINVAL, "go-zreo: no such preset; did you mean go-zero?"},
     {"go-zero bits=1000 new.prefer=add", HIBLOOM_EINVAL, "bits= and new.prefer=: not together"},
+    {"capacity=1000 error=0.1 hash=xxh33", HIBLOOM_EINVAL, "hash=xxh33: no such value; did you mean xxh3?"},
+    {"capacity=1000 error=0.1 slices=4", HIBLOOM_EINVAL, "slices=4: needs window="},
+    {"capacity = 1m error=0.1", HIBLOOM_EINVAL, "'capacity': no blanks may stand around its '='"},
     {"capcity=1000 error=0.1", HIBLOOM_EINVAL, "capcity: no such word; did you mean capacity?"},
     {"new.tll=1d capacity=1000 error=0.1", HIBLOOM_EINVAL, "new.tll: no such word; did you mean new.ttl?"},
     {"bits=1000 hashes=7 seed=0123456789abcdefg", HIBLOOM_EINVAL, "seed=: not 1 to 32 hexadecimal digits"},

@@ -348,17 +348,26 @@ static void send_all(struct carrier *c)
         }
 }
 
+static hibloom_status explain_location(const struct carrier *c, const redisReply *reply, const char *wrong,
+                                       struct error *error)
+{
+    if (reply->type != REDIS_REPLY_ERROR)
+        return error_set(error, HIBLOOM_EUNAVAILABLE, "%s", wrong);
+    if (c->topology.sentinels && refusal_of(wrong) == REFUSAL_UNKNOWN_COMMAND)
+        return error_set(error, HIBLOOM_ESERVER, "this is no Sentinel but a Redis; redis:// connects to it");
+    return settings_explain(c->settings, wrong, error);
+}
+
 void dispatch_take_location(struct carrier *c, const struct node *node, uint32_t index, bool last,
                             const redisReply *reply)
 {
     char where[WHERE_SIZE];
+    struct error error;
     bool took_over = false;
     const char *wrong = topology_take(&c->topology, node, index, reply, &took_over);
 
     if (wrong != NULL) {
-        const hibloom_status status = reply->type == REDIS_REPLY_ERROR ? refusal_status(refusal_of(wrong))
-                                                                       : HIBLOOM_EUNAVAILABLE;
-        carrier_note_untold(c, node, status, wrong);
+        carrier_note_untold(c, node, explain_location(c, reply, wrong, &error), error.words);
         c->locate.told = false;
     }
     if (took_over)
