@@ -24,16 +24,16 @@ static const struct method {
     bool one_by_one; /* it knows no batches */
     bool memory;
 } methods[] = {
-    {"round trip a bit", peer_bits, "", 0, true, false},
-    {"pipeline an item", peer_pipeline, "", 0, true, false},
-    {"printf batches", peer_printf, "", 0, false, false},
+    {"round trip a bit", peer_bits, "", "setbit", true, false},
+    {"pipeline an item", peer_pipeline, "", "setbit", true, false},
+    {"printf batches", peer_printf, "", "setbit", false, false},
     {"setbit", NULL, "", "setbit", false, false},
     {"bitfield", NULL, "", "bitfield", false, false},
     {"k=4 setbit", NULL, "hashes=4", "setbit", false, false},
     {"k=4 bitfield", NULL, "hashes=4", "bitfield", false, false},
     {"blocked setbit", NULL, "layout=blocked", "setbit", false, false},
     {"blocked bitfield", NULL, "layout=blocked", "bitfield", false, false},
-    {"memory", NULL, "", 0, false, true},
+    {"memory", NULL, "", "setbit", false, true},
 };
 
 enum { METHODS = sizeof methods / sizeof *methods };

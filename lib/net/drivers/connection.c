@@ -430,12 +430,15 @@ static void write_some(struct connection *c)
     while (c->alive && !done && !stuck) {
         const size_t before = left_to_send(c);
         if (transfer(c, &done) != REDIS_OK) {
-            if (errno == EPIPE || errno == ECONNRESET)
+            if (errno == EPIPE || errno == ECONNRESET) {
                 read_last_error(c);
-            else if (errno == EINTR) /* hiredis gives up on a signal over TLS only, where a borrowed one may block */
-                c->context->err = c->context->errstr[0] = '\0';
-            else
+            } else if (errno ==
+                       EINTR) { /* hiredis gives up on a signal over TLS only, where a borrowed one may block */
+                c->context->err = 0;
+                c->context->errstr[0] = '\0';
+            } else {
                 fail_as_context(c, errno);
+            }
         } else if (!done && overdue(c)) {
             fail(c, HIBLOOM_ETIMEDOUT, "timed out: the server takes no more commands");
             abandon(c);
@@ -474,7 +477,8 @@ bool connection_polled(struct connection *c, const struct pollfd *ready)
     c->readable = c->alive && c->opening == 0 && (ready->revents & ~POLLOUT) != 0;
     if (c->alive && !c->readable && overdue(c)) {
         fail(c, HIBLOOM_ETIMEDOUT,
-             c->ssl != NULL    ? "TLS: timed out in the handshake: is TLS spoken at this port?"
+             c->ssl != NULL ? "TLS: timed out in the handshake; if this port speaks no TLS, the URI begins with redis, "
+                              "not with rediss"
              : c->opening != 0 ? "timed out connecting"
              : c->unsent       ? "timed out: the server takes no more commands"
                                : "timed out waiting for the server");

@@ -383,7 +383,7 @@ static bool is_here(int fd)
         struct sockaddr_in v4;
         struct sockaddr_in6 v6;
         struct sockaddr_storage room;
-    } peer;
+    } peer = {.room = {0}};
     socklen_t len = sizeof peer;
 
     if (getpeername(fd, &peer.any, &len) != 0)
