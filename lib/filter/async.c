@@ -357,7 +357,7 @@ hibloom_status hibloom_async_connect(hibloom_store **out, const char *uri, const
         return store_unmade(out, error_set(&error, HIBLOOM_EINVAL, "hibloom_loop needs its size, watch and timer"),
                             &error);
     if (uri == NULL)
-        return store_unmade(out, error_set(&error, HIBLOOM_EINVAL, "there is no URI"), &error);
+        return store_unmade(out, error_set(&error, HIBLOOM_EINVAL, "the URI is NULL"), &error);
     status = settings_make(&settings, uri, setup, &error);
     if (status == HIBLOOM_OK && (async = make(settings, &loop_pipes)) == NULL)
         status = HIBLOOM_ENOMEM;
