@@ -34,11 +34,15 @@ extern "C" {
 #define HIBLOOM_HASHES_MAX 128u /* bits that an item has at most; enough for an error rate of 2^-128 */
 
 #if defined(__GNUC__)
+#ifndef HIBLOOM_API /* a program may define it first: empty, or __declspec(dllimport) */
 #define HIBLOOM_API __attribute__((visibility("default")))
-#define HIBLOOM_CHECKED __attribute__((visibility("default"), warn_unused_result))
+#endif
+#define HIBLOOM_CHECKED HIBLOOM_API __attribute__((warn_unused_result))
 #else
+#ifndef HIBLOOM_API
 #define HIBLOOM_API
-#define HIBLOOM_CHECKED
+#endif
+#define HIBLOOM_CHECKED HIBLOOM_API
 #endif
 
 struct redisContext; /* hiredis' own; only hibloom_borrow takes one */
