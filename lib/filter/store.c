@@ -33,10 +33,12 @@ hibloom_status hibloom_connect(hibloom_store **out, const char *uri, const hiblo
 {
     struct store_settings *settings = NULL;
     struct error error;
-    hibloom_status status = uri == NULL ? error_set(&error, HIBLOOM_EINVAL, "the URI is NULL")
-                                        : settings_make(&settings, uri, setup, &error);
+    hibloom_status status;
 
     *out = NULL;
+    if (uri == NULL)
+        return store_unmade(out, error_set(&error, HIBLOOM_EINVAL, "the URI is NULL"), &error);
+    status = settings_make(&settings, uri, setup, &error);
     if (status != HIBLOOM_OK)
         status = store_unmade(out, status, &error);
     else if (settings->uri.kind == URI_MEMORY)
