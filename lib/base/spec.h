@@ -76,31 +76,22 @@ struct spec {
     uint32_t segments;
     uint64_t capacity; /* n: items it is meant for; 0 = not stated */
     double error_rate; /* p: false-positive rate asked for at capacity; 0 = not stated */
-    /* 0: it does not grow. 2 to SPEC_GROWTH_MAX: when about capacity items are in, a
-     * further filter for so many times as many is linked to it, and so on; see "Filter".
-     * xxh3 and siphash, not partitioned, and redisbloom, classic; capacity and error_rate are stated, and the
-     * latter is that of all links together. Set by spec_grow, which sizes it. */
+    /* 0: it does not grow. Else 2 to SPEC_GROWTH_MAX: each further link is for that many times the items of the one
+     * before. capacity and error_rate are stated. The rate is that of all links together. */
     uint32_t growth;
     uint32_t link;  /* only in what is stored: number of a further link; 0 = the first, or none */
     uint64_t chain; /* of a further link: the key id of the first one's key 0; else 0 */
-    /* 0: what was added stays. Else a sliding window of so many seconds: an item is found for that time after it was
-     * added last, and no more once window * (1 + 1/slices) have passed, by the clock of the server that has key 0 (of a
-     * replica that answers: its own; in memory: of time that the machine was awake). Last is when that call began. It
-     * is slices + 1 filters, one for each time of window / slices seconds; a look-up asks them all. Capacity is what
-     * is added within any window seconds. It needs the same hash, layout, capacity and error_rate as growth does, and
-     * does not go with that. Set by spec_window. */
+    /* 0: items stay. Else the seconds of a sliding window, counted from the begin of an item's last add. It has
+     * slices + 1 filters, each for window / slices seconds. docs/format.md, 16, has the rules, and whose clock counts.
+     * It does not go with growth, and needs the same hash, layout, capacity and error_rate. */
     uint32_t window;
     uint32_t slices; /* 1 to SPEC_SLICES_MAX, and no more than window has seconds; 0 without a window */
     enum hash_id hash;
     enum layout layout;
-    /* 0: plain bits. 2, 4 or 8: a counting filter, from which items can be removed (hibloom_remove).
-     * Each of its `bits` is a counter of so many bits. Classic layout only, and not for hibloom_attach.
-     * You may set it yourself before hibloom_open: bits, hashes and segments then stay as they were
-     * computed, so each key takes so many times the memory. spec_parse ("counters=4") chooses
-     * the number of segments for counters, so that no key is larger than SPEC_SEGMENT_BITS. */
+    /* 0: plain bits. 2, 4 or 8: each of `bits` is a counter of this width, and items can be removed. Classic layout
+     * only, and no bare bitmap. */
     uint32_t counters;
-    /* xxh3, siphash: seeds[] is set. If not, hibloom_open uses the stored seed or
-     * draws one at random; the other functions count it as 0. */
+    /* xxh3, siphash: seeds[] is set. If not, the stored seed counts, or a random one is drawn. */
     bool seeded;
     enum codec codec; /* other than bytes: scrapy-redis and redisson only */
     enum key_rule keys;
