@@ -356,8 +356,6 @@ hibloom_status hibloom_async_connect(hibloom_store **out, const char *uri, const
     if (loop == NULL || loop->size < sizeof *loop || loop->watch == NULL || loop->timer == NULL)
         return store_unmade(out, error_set(&error, HIBLOOM_EINVAL, "hibloom_loop needs its size, watch and timer"),
                             &error);
-    if (uri == NULL)
-        return store_unmade(out, error_set(&error, HIBLOOM_EINVAL, "the URI is NULL"), &error);
     status = settings_make(&settings, uri, setup, &error);
     if (status == HIBLOOM_OK && (async = make(settings, &loop_pipes)) == NULL)
         status = HIBLOOM_ENOMEM;
@@ -378,7 +376,7 @@ hibloom_status hibloom_async_borrow(hibloom_store **out, struct redisAsyncContex
     if (context == NULL || context->err != 0 || (context->c.flags & REDIS_BLOCK) != 0)
         status = error_set(&error, HIBLOOM_EINVAL, "not an asynchronous hiredis context that is alive");
     if (status == HIBLOOM_OK)
-        status = settings_make(&settings, NULL, setup, &error);
+        status = settings_make_borrowed(&settings, setup, &error);
     if (status == HIBLOOM_OK && (async = make(settings, &lent_pipes)) == NULL)
         status = HIBLOOM_ENOMEM;
     if (status != HIBLOOM_OK)

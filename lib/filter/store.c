@@ -33,12 +33,9 @@ hibloom_status hibloom_connect(hibloom_store **out, const char *uri, const hiblo
 {
     struct store_settings *settings = NULL;
     struct error error;
-    hibloom_status status;
+    hibloom_status status = settings_make(&settings, uri, setup, &error);
 
     *out = NULL;
-    if (uri == NULL)
-        return store_unmade(out, error_set(&error, HIBLOOM_EINVAL, "the URI is NULL"), &error);
-    status = settings_make(&settings, uri, setup, &error);
     if (status != HIBLOOM_OK)
         status = store_unmade(out, status, &error);
     else if (settings->uri.kind == URI_MEMORY)
@@ -62,7 +59,7 @@ hibloom_status hibloom_borrow(hibloom_store **out, struct redisContext *context,
     if (context == NULL || (context->flags & REDIS_BLOCK) == 0)
         status = error_set(&error, HIBLOOM_EINVAL, "not a blocking hiredis context");
     if (status == HIBLOOM_OK)
-        status = settings_make(&settings, NULL, setup, &error);
+        status = settings_make_borrowed(&settings, setup, &error);
     return status == HIBLOOM_OK ? blocking_borrow(out, context, settings) : store_unmade(out, status, &error);
 }
 

@@ -20,9 +20,10 @@ struct store_settings {
     char replicas_text[8];
 };
 
-/* Copies both; end with settings_free on OK. uri NULL: a borrowed connection. setup NULL: defaults.
+/* Copies both; end with settings_free on OK. The second: of a borrowed connection. setup NULL: defaults.
  * EINVAL, ERANGE, ENOTSUP, ENOMEM; words in *error. */
 hibloom_status settings_make(struct store_settings **out, const char *uri, const hibloom_setup *, struct error *);
+hibloom_status settings_make_borrowed(struct store_settings **out, const hibloom_setup *, struct error *);
 
 /* Overwrites the password before it frees. NULL: nothing. */
 void settings_free(struct store_settings *);

@@ -16,7 +16,7 @@ static hibloom_status try_to_make(struct store_settings **s, const char *uri, co
     const hibloom_setup setup = {.size = sizeof setup, .options = pairs};
 
     *s = NULL;
-    return settings_make(s, uri, &setup, error);
+    return uri != NULL ? settings_make(s, uri, &setup, error) : settings_make_borrowed(s, &setup, error);
 }
 
 static struct store_settings *make(const char *uri, const char *const *pairs)
