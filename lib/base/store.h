@@ -99,6 +99,17 @@ struct hibloom_store {
     struct async *async;                 /* filter/async.h; NULL: calls wait */
 };
 
+static inline bool store_is_in_memory(const hibloom_store *of)
+{
+    return of->class->read != NULL;
+}
+
+/* Does a call that fails leave no words? Many threads may look up in memory at once; on a loop there is one. */
+static inline bool store_is_silent(const hibloom_store *of, enum store_call call)
+{
+    return call == STORE_LOOK && store_is_in_memory(of) && of->async == NULL;
+}
+
 struct hibloom {
     hibloom_store *store; /* NULL: it was freed, and the handle can only be closed */
     bool bare;

@@ -2,7 +2,6 @@
  * store's. */
 #include "filter/async.h"
 #include "filter/filter.h"
-#include "filter/whole.h"
 #include "spec/positions.h"
 #include "spec/spec.h"
 
@@ -57,8 +56,8 @@ hibloom_status filter_check_items(hibloom *filter, enum store_call call, const h
                          filter->name);
     for (size_t i = 0; i < n; i++) {
         const char *wrong = positions_refuse(&filter->spec, items[i].data, items[i].len);
-        if (wrong != NULL && call == STORE_LOOK && whole_is_in_memory(filter->store) && filter->store->async == NULL)
-            return HIBLOOM_EINVAL; /* other threads may look up, too */
+        if (wrong != NULL && store_is_silent(filter->store, call))
+            return HIBLOOM_EINVAL;
         if (wrong != NULL)
             return error_set(error, HIBLOOM_EINVAL, "an item of %zu bytes: %s", items[i].len, wrong);
     }

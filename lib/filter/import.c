@@ -174,7 +174,7 @@ static bool name_aside(struct whole *w, char out[HIBLOOM_NAME_MAX + 1])
 /* Said before anything is moved: all links get their names in one step, which in a cluster knows one slot. */
 static void check_slot(struct whole *w)
 {
-    if (w->dump.filter.links > 1 && !whole_is_in_memory(w->told) && ((struct redis_store *)w->told)->server.count > 1 &&
+    if (w->dump.filter.links > 1 && !store_is_in_memory(w->told) && ((struct redis_store *)w->told)->server.count > 1 &&
         strchr(w->name, '{') == NULL)
         whole_fail(w, HIBLOOM_ENOTSUP,
                    "%s: has grown to %" PRIu32 " filters, which on a cluster get their names in one step only if the "
@@ -328,7 +328,7 @@ struct whole *whole_begin_import(struct whole *w, hibloom **out, hibloom_store *
     w->dump.from = from;
     w->dump.key = key;
     snprintf(w->dump.whose, sizeof w->dump.whose, "'%.256s'", key);
-    if (whole_is_in_memory(from))
+    if (store_is_in_memory(from))
         whole_fail(w, HIBLOOM_ENOTSUP, "a store in memory has no filters of RedisBloom");
     return begin(w, out, name);
 }

@@ -44,10 +44,9 @@ struct many {
     struct error error;
 };
 
-/* Look-ups in memory leave none: many threads may make them. */
 static bool keeps_words(const struct many *m)
 {
-    return m->store->class->read == NULL || m->opened != NULL || m->call != STORE_LOOK;
+    return m->opened != NULL || !store_is_silent(m->store, m->call);
 }
 
 /* The words are the store's. */
@@ -315,7 +314,7 @@ static hibloom_status go(struct many *m, const struct how *how)
         begin_works(m);
         return HIBLOOM_OK;
     }
-    if (!failed && store->class->read != NULL)
+    if (!failed && store_is_in_memory(store))
         make_parts(m);
     else if (!failed && m->parts_n > 0)
         run_parts(m);
@@ -329,7 +328,7 @@ static hibloom_status go(struct many *m, const struct how *how)
 /* The number of the filter's part. In memory each pair has its own: there many threads may ask at once. */
 static size_t part_of(struct many *m, hibloom *filter)
 {
-    const bool alone = m->store->class->read != NULL;
+    const bool alone = store_is_in_memory(m->store);
 
     if (!alone && filter->group != 0)
         return filter->group - 1;
@@ -351,7 +350,7 @@ static void sort_pairs(struct many *m, const hibloom_pair *pairs, size_t *of)
         m->parts[p].first = m->count;
         m->count += m->parts[p].n;
         m->parts[p].n = 0;
-        if (m->store->class->read == NULL)
+        if (!store_is_in_memory(m->store))
             m->parts[p].filter->group = 0;
     }
     for (size_t i = 0; i < m->n; i++) {

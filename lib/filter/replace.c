@@ -176,7 +176,7 @@ static void put_in_place(struct whole *w)
 {
     if (w->old != NULL && w->old->spec.window != 0) {
         fail_window(w, w->name);
-    } else if (whole_is_in_memory(w->told)) {
+    } else if (store_is_in_memory(w->told)) {
         whole_take(w, w->told->class->replace(w->filter, w->name, w->old), w->told);
     } else {
         whole_reach(w, w->filter, 1, replace);
@@ -201,21 +201,12 @@ struct whole *whole_begin_replace(struct whole *w, hibloom *filter, const char *
     return w;
 }
 
-static hibloom_status call_replace(hibloom *filter, const char *name, const struct how *how)
-{
-    struct whole_args args = {.text = {name}};
-    struct whole here, *w = &here;
-    const hibloom_status status = whole_new(&w, filter->store, NULL, how, &args);
-
-    return status == HIBLOOM_OK ? whole_go(whole_begin_replace(w, filter, args.text[0]), how) : status;
-}
-
 hibloom_status hibloom_replace(hibloom *filter, const char *name)
 {
-    return call_replace(filter, name, WAITS(replace));
+    return whole_call(whole_begin_replace, filter, name, WAITS(replace));
 }
 
 hibloom_status hibloom_async_replace(hibloom *filter, const char *name, hibloom_done_fn *done, void *data)
 {
-    return call_replace(filter, name, LATER(replace));
+    return whole_call(whole_begin_replace, filter, name, LATER(replace));
 }

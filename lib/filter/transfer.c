@@ -50,7 +50,7 @@ static void check_sizes(struct whole *w, hibloom *filter)
 {
     struct spec size;
 
-    if (filter == NULL || whole_is_in_memory(filter->store))
+    if (filter == NULL || store_is_in_memory(filter->store))
         return;
     for (uint32_t i = 1; i < whole_links(filter); i++) {
         const struct link *link = whole_link(filter, i);
@@ -148,7 +148,7 @@ static void check_other(struct whole *w)
 /* Behind a bare bitmap's last bit there may be others, to be left out. */
 static bool can_merge_within(hibloom *into, hibloom *from)
 {
-    if (into->store != from->store || whole_is_in_memory(into->store) || into->bare || from->bare ||
+    if (into->store != from->store || store_is_in_memory(into->store) || into->bare || from->bare ||
         into->spec.counters != 0)
         return false;
     for (uint32_t i = 0; i < whole_links(into) && i < whole_links(from); i++)
@@ -418,21 +418,12 @@ struct whole *whole_begin_load(struct whole *w, hibloom *into, const char *path)
     return w;
 }
 
-static hibloom_status call_restore(hibloom *into, const char *path, const struct how *how)
-{
-    struct whole_args args = {.text = {path}};
-    struct whole here, *w = &here;
-    const hibloom_status status = whole_new(&w, into->store, NULL, how, &args);
-
-    return status == HIBLOOM_OK ? whole_go(whole_begin_load(w, into, args.text[0]), how) : status;
-}
-
 hibloom_status hibloom_restore(hibloom *into, const char *path)
 {
-    return call_restore(into, path, WAITS(restore));
+    return whole_call(whole_begin_load, into, path, WAITS(restore));
 }
 
 hibloom_status hibloom_async_restore(hibloom *into, const char *path, hibloom_done_fn *done, void *data)
 {
-    return call_restore(into, path, LATER(restore));
+    return whole_call(whole_begin_load, into, path, LATER(restore));
 }

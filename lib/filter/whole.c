@@ -8,11 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-bool whole_is_in_memory(const hibloom_store *store)
-{
-    return store->class->read != NULL;
-}
-
 /* ---- Failures ------------------------------------------------------------------------------ */
 
 void whole_fail(struct whole *w, hibloom_status status, const char *format, ...)
@@ -120,7 +115,7 @@ void whole_await(struct whole *w, hibloom_store *at, whole_step *step)
 /* The store whose task it is. */
 static hibloom_store *sender_of(hibloom_store *told, hibloom_store *other)
 {
-    return other != NULL && whole_is_in_memory(told) ? other : told;
+    return other != NULL && store_is_in_memory(told) ? other : told;
 }
 
 /* Data that a server forgot makes it wrong, as it does a remove. */
@@ -139,7 +134,7 @@ struct link *whole_link(const hibloom *filter, uint32_t i)
 
 static struct link *first_link(const struct whole *w, const hibloom *filter)
 {
-    const bool ours = filter != NULL && filter->store == w->store && !whole_is_in_memory(w->store);
+    const bool ours = filter != NULL && filter->store == w->store && !store_is_in_memory(w->store);
 
     return ours ? whole_link(filter, 0) : NULL;
 }
@@ -190,7 +185,7 @@ static hibloom_status run(struct whole *w)
 {
     struct redis_store *redis = (struct redis_store *)w->store;
 
-    if (!task_has_failed(&w->task) && !whole_is_in_memory(w->store))
+    if (!task_has_failed(&w->task) && !store_is_in_memory(w->store))
         (void)redis->run(redis, &w->task);
     else if (!task_has_failed(&w->task))
         (void)next(&w->task, NULL); /* it sends nothing */
@@ -276,13 +271,22 @@ hibloom_status whole_go(struct whole *w, const struct how *how)
     return async_begin(&own->work, &w->task);
 }
 
+hibloom_status whole_call(whole_begin_fn *begin, hibloom *filter, const char *text, const struct how *how)
+{
+    struct whole_args args = {.text = {text}};
+    struct whole here, *w = &here;
+    const hibloom_status status = whole_new(&w, filter->store, NULL, how, &args);
+
+    return status == HIBLOOM_OK ? whole_go(begin(w, filter, args.text[0]), how) : status;
+}
+
 /* ---- Inner tasks, or the same in memory -------------------------------------------------------- */
 
 void whole_do(struct whole *w, enum links_goal goal, hibloom *filter, const struct request *wanted, uint64_t ms,
               whole_step *step)
 {
     w->step = step;
-    if (whole_is_in_memory(filter->store)) {
+    if (store_is_in_memory(filter->store)) {
         whole_take(w, filter->store->class->links(filter, goal, wanted, ms, NULL), filter->store);
     } else {
         links_begin(&w->links, goal, filter, wanted, ms);
@@ -293,7 +297,7 @@ void whole_do(struct whole *w, enum links_goal goal, hibloom *filter, const stru
 void whole_reach(struct whole *w, hibloom *filter, uint32_t links, whole_step *step)
 {
     w->step = step;
-    if (whole_is_in_memory(filter->store)) {
+    if (store_is_in_memory(filter->store)) {
         whole_take(w, filter->store->class->reach(filter, links), filter->store);
     } else if (filter->spec.growth != 0) {
         links_begin_reach(&w->links, filter, links);
@@ -303,7 +307,7 @@ void whole_reach(struct whole *w, hibloom *filter, uint32_t links, whole_step *s
 
 uint32_t whole_links(const hibloom *filter)
 {
-    return whole_is_in_memory(filter->store) ? filter->store->class->count_links(filter)
+    return store_is_in_memory(filter->store) ? filter->store->class->count_links(filter)
                                              : redis_links(redis_filter_of(filter));
 }
 
@@ -312,7 +316,7 @@ void whole_read(struct whole *w, hibloom *filter, unsigned char *out, whole_step
     const struct piece *piece = &w->pieces.piece;
 
     w->step = step;
-    if (whole_is_in_memory(filter->store)) {
+    if (store_is_in_memory(filter->store)) {
         whole_take(w, filter->store->class->read(filter, piece, out), filter->store);
     } else {
         transfer_begin_read(&w->transfer, whole_link(filter, piece->link), piece, out);
@@ -325,7 +329,7 @@ void whole_merge(struct whole *w, hibloom *into, whole_step *step)
     const struct piece *piece = &w->pieces.piece;
 
     w->step = step;
-    if (whole_is_in_memory(into->store)) {
+    if (store_is_in_memory(into->store)) {
         whole_take(w, into->store->class->merge(into, piece, w->bits), into->store);
     } else if (keys_have_counter(&into->spec)) {
         whole_fail(w, HIBLOOM_ENOTSUP,

@@ -113,6 +113,10 @@ hibloom_status whole_new(struct whole **w, hibloom_store *, hibloom_store *other
                          struct whole_args *);
 hibloom_status whole_go(struct whole *, const struct how *);
 
+/* A whole call that is about one filter and one text. */
+typedef struct whole *whole_begin_fn(struct whole *, hibloom *, const char *text);
+hibloom_status whole_call(whole_begin_fn *, hibloom *, const char *text, const struct how *);
+
 /* ---- For its files ------------------------------------------------------------------------- */
 
 /* `other`: a further store; may be the same, or NULL. */
@@ -120,8 +124,6 @@ void whole_begin(struct whole *, hibloom_store *told, hibloom_store *other);
 
 /* These are handles of it; `other` may be NULL. */
 void whole_note_filters(struct whole *, hibloom *, hibloom *other);
-
-bool whole_is_in_memory(const hibloom_store *);
 
 /* It fails, and its server has nothing to do with that. The same unless that is OK, in the words of the store. */
 __attribute__((format(printf, 3, 4))) void whole_fail(struct whole *, hibloom_status, const char *format, ...);

@@ -223,8 +223,7 @@ static hibloom_status tell(hibloom *filter, hibloom_status status)
 static hibloom_status memory_items(hibloom *filter, enum store_call call, const hibloom_item *items, size_t n,
                                    bool *answers)
 {
-    const bool silent = call == STORE_LOOK && filter->store->async == NULL; /* other threads may look up, too */
-    const hibloom_status status = silent ? state_of(filter) : guard(filter);
+    const hibloom_status status = store_is_silent(filter->store, call) ? state_of(filter) : guard(filter);
 
     if (status != HIBLOOM_OK)
         return status;
