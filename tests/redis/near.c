@@ -43,7 +43,9 @@ static void of_a_growing_filter_each_link_has_one(void **state)
     assert_ok(hibloom_contains_many(filter, items, BATCH, answers), store);
     assert_int_equal(count_true(), BATCH);
     assert_ok(hibloom_add_many(filter, items, 10, answers), store);
-    assert_true(test_stats(store).commands < before + 20);
+    /* A guard for each of at most four links. The add proves itself with two commands a chunk, and
+     * near the end of the newest link a chunk is one item. */
+    assert_true(test_stats(store).commands <= before + 4 + 2 * 10);
     hibloom_get_stats(store, &stats, sizeof stats);
     assert_true(stats.items_near >= BATCH);
     again = test_open(store, "grows", "capacity=100 error=0.01 growth=2");
