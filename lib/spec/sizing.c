@@ -263,7 +263,7 @@ static hibloom_status size_segmented(struct spec *spec, uint64_t capacity, doubl
 }
 
 /* The error rate that a spec's bits are for. The links of a growing filter share its error rate: they have 1/2,
- * 1/4, ... of it.
+ * 1/4, ... of it (Almeida, Baquero, Preguica and Hutchison 2007).
  *
  * The slices of a window share it evenly. Each may hold all that is added within `window` seconds. All may come at
  * once. An item that is added again and again is in the slice of each period. */
@@ -356,55 +356,4 @@ hibloom_status spec_link_size(struct spec *out, const struct spec *of, uint32_t 
     explicit_bzero(out->seeds, sizeof out->seeds);
     out->seeded = false;
     return link == 0 ? HIBLOOM_OK : spec_link(out, out, link, 1);
-}
-
-/* Takes over what is changed, if it may be, sized for what that is now. */
-static hibloom_status take_sized(struct spec *spec, struct spec *changed)
-{
-    hibloom_status status = spec_check(changed);
-
-    changed->segments = 0;
-    if (status == HIBLOOM_OK)
-        status = spec_size(changed, changed->capacity, changed->error_rate, 0);
-    if (status == HIBLOOM_OK)
-        *spec = *changed;
-    explicit_bzero(changed, sizeof *changed); /* the seed */
-    return status;
-}
-
-hibloom_status spec_grow(struct spec *spec, uint32_t growth)
-{
-    struct spec grown = *spec;
-
-    grown.growth = growth;
-    return take_sized(spec, &grown);
-}
-
-hibloom_status spec_window(struct spec *spec, uint32_t seconds, uint32_t slices)
-{
-    struct spec sliding = *spec;
-
-    sliding.window = seconds;
-    sliding.slices = slices != 0 ? slices : spec_default_slices(seconds);
-    return take_sized(spec, &sliding);
-}
-
-static hibloom_status size_new(struct spec *out, uint64_t capacity, double error_rate, uint32_t hashes)
-{
-    struct spec spec = {.hash = HASH_XXH3};
-    const hibloom_status status = spec_size(&spec, capacity, error_rate, hashes);
-
-    if (status == HIBLOOM_OK)
-        *out = spec;
-    return status;
-}
-
-hibloom_status spec_for(struct spec *out, uint64_t capacity, double error_rate)
-{
-    return size_new(out, capacity, error_rate, 0);
-}
-
-hibloom_status spec_for_hashes(struct spec *out, uint64_t capacity, double error_rate, uint32_t hashes)
-{
-    return hashes == 0 ? HIBLOOM_ERANGE : size_new(out, capacity, error_rate, hashes);
 }

@@ -19,18 +19,6 @@ _Static_assert(FLT_EVAL_METHOD == 0 || FLT_EVAL_METHOD == 1, "on a 32-bit x86 co
 
 /* ---- Specs are made, read and written ------------------------------------------ */
 
-/* Sized for `capacity` items at a false-positive rate of at most `error_rate`: of all k the one that needs the fewest
- * bits, and of those the fewest. Hash xxh3, layout classic, no seed. The second: with that number of hashes.
- * EINVAL: error_rate is not above 0 and below 1 (NaN included). ERANGE: capacity is 0, or it is too large. */
-hibloom_status spec_for(struct spec *out, uint64_t capacity, double error_rate);
-hibloom_status spec_for_hashes(struct spec *out, uint64_t capacity, double error_rate, uint32_t hashes);
-
-/* Makes it one that grows, or a window, sized again for its capacity, hash and layout; slices 0: the default. What
- * follows a growing one's first link has 1/4 of the error rate, 1/8 ...: so the whole stays below it (Almeida,
- * Baquero, Preguica and Hutchison 2007). */
-hibloom_status spec_grow(struct spec *spec, uint32_t growth);
-hibloom_status spec_window(struct spec *spec, uint32_t seconds, uint32_t slices);
-
 /* A spec from a text that fixes all of it, in its stored form: window= is in seconds. docs/format.md and spec_text.c
  * have the words. EINVAL: it is not such a text. ERANGE: a number in it is out of range. */
 hibloom_status spec_parse(struct spec *out, const char *text);
@@ -69,7 +57,7 @@ static inline uint64_t spec_bits_max(const struct spec *spec) /* of spec->bits *
     return SPEC_BITS_MAX / (spec->layout == LAYOUT_PARTITIONED ? spec->hashes : spec_width(spec));
 }
 
-/* OK if spec_for or spec_parse could have made it; else EINVAL
+/* OK if spec_parse could have made it; else EINVAL
  * or ERANGE, and words that name the field. The second: and it has a size. */
 hibloom_status spec_check_words(const struct spec *spec, struct error *error);
 hibloom_status spec_check(const struct spec *spec);

@@ -12,18 +12,15 @@ static void create_makes_the_filter_that_the_library_opens(void **state)
 {
     const char *name = TEST_NAME;
     hibloom_store *store = test_store(NULL);
-    struct spec spec;
     hibloom *filter;
 
     assert_run("", 0, "", "", "create", name, "-n", "10k", "-p", "0.01", "-k", "4");
-    assert_ok(spec_for_hashes(&spec, 10000, 0.01, 4), NULL);
-    assert_ok(hibloom_open(&filter, store, name, test_text(&spec)), store);
+    assert_ok(hibloom_open(&filter, store, name, "capacity=10000 error=0.01 hashes=4"), store);
     hibloom_close(filter);
 
     name = TEST_NAME;
     assert_run("", 0, "", "", "create", name, "-s", "py-mmh3-redis capacity=1000 error=0.01");
-    assert_ok(spec_parse(&spec, "py-mmh3-redis capacity=1000 error=0.01"), NULL);
-    assert_ok(hibloom_open(&filter, store, name, test_text(&spec)), store);
+    assert_ok(hibloom_open(&filter, store, name, "py-mmh3-redis capacity=1000 error=0.01"), store);
     test_close(filter, store);
 }
 

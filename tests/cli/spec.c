@@ -76,7 +76,9 @@ static void assert_plan(uint64_t n, double rate, uint32_t k, const char *memory)
     snprintf(rate_text, sizeof rate_text, "%g", rate);
     snprintf(k_text, sizeof k_text, "%u", k);
     said = plan(n_text, rate_text, k > 0 ? k_text : NULL);
-    assert_ok(k > 0 ? spec_for_hashes(&spec, n, rate, k) : spec_for(&spec, n, rate), NULL);
+    snprintf(text, sizeof text, "capacity=%s error=%s%s%s", n_text, rate_text, k > 0 ? " hashes=" : "",
+             k > 0 ? k_text : "");
+    spec = test_spec(text);
     assert_ok(spec_format(&spec, text, sizeof text), NULL);
     snprintf(expected, sizeof expected,
              "spec             %s\nmemory           %s (%.0f bytes)\npredicted error  %.6g at %" PRIu64 " items\n\n",
@@ -154,10 +156,9 @@ static const struct row *row_of(const struct row *rows, size_t n, const char *la
 
 static void plan_says_how_many_keys(void **state)
 {
-    struct spec spec;
+    const struct spec spec = test_spec("capacity=10000000000 error=0.01");
     char keys[64];
 
-    assert_ok(spec_for(&spec, 10000000000, 0.01), NULL);
     snprintf(keys, sizeof keys, "\nkeys             %u of 15.99 MB\n", spec.segments);
     char *said = plan("10G", "0.01", NULL);
     assert_non_null(strstr(said, keys));
@@ -176,9 +177,9 @@ static void plan_tables_the_choices_of_k_and_layout(void **state)
     char *said = plan("1M", "0.01", "4"), text[128];
     struct row rows[ROWS_MAX];
     const size_t n = read_rows(said, rows);
-    struct spec best, choice;
+    const struct spec best = test_spec("capacity=1000000 error=0.01");
+    struct spec choice;
 
-    assert_ok(spec_for(&best, 1000000, 0.01), NULL);
     assert_int_equal(n, 8 + 8 + 7);
     for (size_t layout = 0; layout < 3; layout++)
         for (uint32_t k = 1; k <= best_of[layout] + 1; k++) {

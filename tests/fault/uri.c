@@ -3,7 +3,6 @@
 #include "support/redis_server.h"
 #include "support/scripted_server.h"
 #include "support/test.h"
-#include "spec/spec.h"
 
 #include <hiredis/hiredis.h>
 #include <stdio.h>
@@ -71,12 +70,10 @@ static void user_password_and_database_arrive_decoded(void **state)
 static void create_at(const char *uri, const char *name)
 {
     hibloom_store *store;
-    struct spec spec;
     hibloom *filter;
 
-    assert_ok(spec_for(&spec, 1000, 0.01), NULL);
     assert_ok(hibloom_connect(&store, uri, NULL), store);
-    assert_ok(hibloom_open(&filter, store, name, test_text(&spec)), store);
+    assert_ok(hibloom_open(&filter, store, name, "capacity=1000 error=0.01"), store);
     test_close(filter, store);
 }
 
@@ -113,7 +110,6 @@ static void the_database_is_selected_also_behind_a_password(void **state)
 static void a_new_connection_is_the_same_user_in_the_same_database(void **state)
 {
     hibloom_store *store;
-    struct spec spec;
     hibloom *filter;
     bool found;
     char uri[256];
@@ -121,9 +117,8 @@ static void a_new_connection_is_the_same_user_in_the_same_database(void **state)
     test_command(redis, "SELECT 0");
     test_command(redis, "ACL SETUSER app on >secret ~* &* +@all");
     snprintf(uri, sizeof uri, "redis://app:secret@127.0.0.1:%d/11", redis_server_port(server));
-    assert_ok(spec_for(&spec, 1000, 0.01), NULL);
     assert_ok(hibloom_connect(&store, uri, NULL), store);
-    assert_ok(hibloom_open(&filter, store, "again", test_text(&spec)), store);
+    assert_ok(hibloom_open(&filter, store, "again", "capacity=1000 error=0.01"), store);
     assert_ok(hibloom_add(filter, "x", 1, NULL), store);
     assert_int_equal(test_command(redis, "CLIENT KILL USER app"), 1);
     (void)!hibloom_contains(filter, "x", 1, &found); /* finds it closed, now or before it asks */

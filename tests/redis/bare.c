@@ -11,12 +11,10 @@ static void a_foreign_bitmap_is_not_taken_for_a_filter(void **state)
 {
     struct backend *b = *state;
     const char *name = TEST_NAME;
-    struct spec spec;
     hibloom *filter;
 
-    assert_ok(spec_for(&spec, 1000, 0.01), NULL);
     test_command(b->outside, "SETBIT %s 3 1", name);
-    assert_status(hibloom_open(&filter, b->store, name, test_text(&spec)), HIBLOOM_EMISMATCH, b->store);
+    assert_status(hibloom_open(&filter, b->store, name, "capacity=1000 error=0.01"), HIBLOOM_EMISMATCH, b->store);
     assert_status(hibloom_open(&filter, b->store, name, NULL), HIBLOOM_EMISMATCH, b->store);
     assert_status(hibloom_drop_by_name(b->store, name), HIBLOOM_ENOTFOUND, b->store);
     assert_int_equal(test_command(b->outside, "BITCOUNT %s", name), 1);

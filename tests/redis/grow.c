@@ -67,14 +67,14 @@ static void it_takes_little_more_memory_than_one_that_fits(void **state)
     struct backend *b = *state;
     hibloom *filter = backend_open(b, TEST_NAME, "capacity=100 error=0.001 growth=2 seed=5eed");
     const size_t n = test_is_slow() ? 12000 : 100000, others = 100000;
-    struct spec fits;
+    char text[64];
     hibloom_info info;
 
     (void)items_add(filter, b->store, "in", n);
     assert_int_equal(items_count(filter, b->store, "in", n), n);
     assert_ok(hibloom_get_info(filter, &info, sizeof info), b->store);
-    assert_ok(spec_for(&fits, n, 0.001), NULL);
-    const double ratio = (double)info.bytes * 8 / (double)fits.bits;
+    snprintf(text, sizeof text, "capacity=%zu error=0.001", n);
+    const double ratio = (double)info.bytes * 8 / (double)test_spec(text).bits;
     const size_t wrong = items_count(filter, b->store, "other", others);
     print_message("%.2f times the memory, %zu of %zu others found\n", ratio, wrong, others);
     assert_true(ratio < 2.2);

@@ -114,9 +114,8 @@ static void its_spec_has_bounds(void **state)
     assert_int_equal(spec_parse(&spec, "capacity=1000 error=0.01 window=9 growth=2"), HIBLOOM_EINVAL);
     assert_int_equal(spec_parse(&spec, "bits=1000 hashes=3 window=9"), HIBLOOM_EINVAL);
     assert_int_equal(spec_parse(&spec, "capacity=9 error=0.01 layout=partitioned window=9"), HIBLOOM_EINVAL);
-    assert_int_equal(spec_for(&spec, 1000, 0.01), HIBLOOM_OK);
-    const uint64_t bits = spec.bits;
-    assert_int_equal(spec_window(&spec, 60, 0), HIBLOOM_OK);
+    const uint64_t bits = test_spec("capacity=1000 error=0.01").bits;
+    spec = test_spec("capacity=1000 error=0.01 window=1min");
     assert_true(spec.window == 60 && spec.slices == 4 && spec.bits > bits && spec.bits < bits * 3 / 2);
 }
 

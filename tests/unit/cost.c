@@ -70,9 +70,7 @@ static size_t crossing(const struct spec *spec, enum cost_call call,
 
 static void of_12_mb_some_thousand_look_ups_and_some_ten_thousand_adds_go_by_bitmaps(void **state)
 {
-    struct spec spec;
-
-    assert_ok(spec_for(&spec, 10000000, 0.01), NULL);
+    const struct spec spec = test_spec("capacity=10000000 error=0.01");
     const size_t look_ups = crossing(&spec, COST_LOOK_UP, cost_read), adds = crossing(&spec, COST_ADD, cost_merge);
     if (look_ups < 1000 || look_ups > 9999)
         fail_msg("look-ups go by bitmaps from %zu on", look_ups);

@@ -34,6 +34,13 @@ static double formula(uint64_t n, uint64_t m, uint32_t k)
     return pow(-expm1(-(double)k * (double)n / (double)m), (double)k);
 }
 
+/* hashes 0: the best number of them. */
+static hibloom_status sized(struct spec *spec, uint64_t capacity, double error_rate, uint32_t hashes)
+{
+    *spec = (struct spec){.hash = HASH_XXH3};
+    return spec_size(spec, capacity, error_rate, hashes);
+}
+
 static void sizing_takes_the_fewest_bits_of_all_k(void **state)
 {
     static const uint64_t capacities[] = {1, 2, 3, 10, 1000, 1000000, 10000000, 123456789012};
@@ -45,7 +52,7 @@ static void sizing_takes_the_fewest_bits_of_all_k(void **state)
         for (size_t j = 0; j < sizeof rates / sizeof *rates; j++) {
             const uint64_t n = capacities[i];
             const double p = rates[j];
-            assert_ok(spec_for(&spec, n, p), NULL);
+            assert_ok(sized(&spec, n, p, 0), NULL);
             assert_true(spec_error_at(&spec, n) <= p);
             assert_true(spec.segments > 1 || formula(n, spec.bits, spec.hashes) <= p);
             /* no k does with fewer bits */
@@ -58,34 +65,31 @@ static void sizing_takes_the_fewest_bits_of_all_k(void **state)
             assert_int_equal(spec.capacity, n);
             assert_true(spec.error_rate == p);
         }
-    assert_ok(spec_for(&spec, 1000000, 0.01), NULL);
+    assert_ok(sized(&spec, 1000000, 0.01, 0), NULL);
     assert_int_equal(spec.hashes, 7);
     assert_int_equal(spec.bits, 9592955); /* ceil(-7e6 / ln(1 - 0.01^(1/7))) */
 }
 
 static void sizes_out_of_range_are_refused(void **state)
 {
-    struct spec spec, untouched;
+    struct spec spec;
 
-    memset(&spec, 0x55, sizeof spec);
-    untouched = spec;
-    assert_status(spec_for(&spec, 0, 0.01), HIBLOOM_ERANGE, NULL);
-    assert_status(spec_for(&spec, 10, 0.0), HIBLOOM_EINVAL, NULL);
-    assert_status(spec_for(&spec, 10, 1.0), HIBLOOM_EINVAL, NULL);
-    assert_status(spec_for(&spec, 10, -0.5), HIBLOOM_EINVAL, NULL);
-    assert_status(spec_for(&spec, 10, 2.0), HIBLOOM_EINVAL, NULL);
-    assert_status(spec_for(&spec, 10, (double)NAN), HIBLOOM_EINVAL, NULL);
-    assert_status(spec_for(&spec, 10, (double)INFINITY), HIBLOOM_EINVAL, NULL);
-    assert_status(spec_for(&spec, UINT64_MAX, 0.01), HIBLOOM_ERANGE, NULL);
-    assert_status(spec_for(&spec, UINT64_C(1) << 60, 0.01), HIBLOOM_ERANGE, NULL);
-    assert_status(spec_for(&spec, 10, 1e-300), HIBLOOM_ERANGE, NULL);
-    assert_status(spec_for_hashes(&spec, 10, 0.01, 0), HIBLOOM_ERANGE, NULL);
-    assert_status(spec_for_hashes(&spec, 10, 0.01, HIBLOOM_HASHES_MAX + 1), HIBLOOM_ERANGE, NULL);
-    assert_memory_equal(&spec, &untouched, sizeof spec);
+    assert_status(sized(&spec, 0, 0.01, 0), HIBLOOM_ERANGE, NULL);
+    assert_status(sized(&spec, 10, 0.0, 0), HIBLOOM_EINVAL, NULL);
+    assert_status(sized(&spec, 10, 1.0, 0), HIBLOOM_EINVAL, NULL);
+    assert_status(sized(&spec, 10, -0.5, 0), HIBLOOM_EINVAL, NULL);
+    assert_status(sized(&spec, 10, 2.0, 0), HIBLOOM_EINVAL, NULL);
+    assert_status(sized(&spec, 10, (double)NAN, 0), HIBLOOM_EINVAL, NULL);
+    assert_status(sized(&spec, 10, (double)INFINITY, 0), HIBLOOM_EINVAL, NULL);
+    assert_status(sized(&spec, UINT64_MAX, 0.01, 0), HIBLOOM_ERANGE, NULL);
+    assert_status(sized(&spec, UINT64_C(1) << 60, 0.01, 0), HIBLOOM_ERANGE, NULL);
+    assert_status(sized(&spec, 10, 1e-300, 0), HIBLOOM_ERANGE, NULL);
+    assert_status(sized(&spec, 10, 0.01, HIBLOOM_HASHES_MAX + 1), HIBLOOM_ERANGE, NULL);
+    assert_true(spec_is_unsized(&spec));
     /* the edges of what is allowed */
-    assert_ok(spec_for(&spec, 1, nextafter(1.0, 0.0)), NULL);
-    assert_ok(spec_for(&spec, UINT64_C(1) << 58, 0.5), NULL);
-    assert_ok(spec_for(&spec, 1, 1e-38), NULL);
+    assert_ok(sized(&spec, 1, nextafter(1.0, 0.0), 0), NULL);
+    assert_ok(sized(&spec, UINT64_C(1) << 58, 0.5, 0), NULL);
+    assert_ok(sized(&spec, 1, 1e-38, 0), NULL);
 }
 
 /* ---- Segments --------------------------------------------------------------- */
@@ -138,7 +142,7 @@ static void segments_are_rounded_up_by_the_server_by_3_percent_at_most(void **st
 
     for (double n = 3e6; n < 1e11; n *= step) {
         for (size_t i = 0; i < COUNT(rates); i++) {
-            assert_ok(spec_for(&spec, (uint64_t)n, rates[i]), NULL);
+            assert_ok(sized(&spec, (uint64_t)n, rates[i], 0), NULL);
             assert_segments_fit(&spec);
         }
         snprintf(text, sizeof text, "capacity=%.0f error=0.01 layout=blocked", n);
@@ -156,7 +160,7 @@ static void a_large_filter_has_segments_of_16_megabytes_at_most(void **state)
     struct spec spec;
 
     for (size_t i = 0; i < COUNT(capacities); i++) {
-        assert_ok(spec_for(&spec, capacities[i], 0.01), NULL);
+        assert_ok(sized(&spec, capacities[i], 0.01, 0), NULL);
         assert_int_equal(spec.segments > 1, spec.bits > SPEC_SEGMENT_BITS);
         assert_segments_fit(&spec);
     }
@@ -164,12 +168,12 @@ static void a_large_filter_has_segments_of_16_megabytes_at_most(void **state)
     const double fewest = -7e10 / log1p(-pow(0.01, 1.0 / 7));
     assert_true((double)spec.bits >= fewest && (double)spec.bits < fewest * (1.0 + 1e-6));
     assert_int_equal(spec.segments, 715); /* no more than it takes */
-    assert_ok(spec_for(&spec, 10000000, 0.001), NULL);
+    assert_ok(sized(&spec, 10000000, 0.001, 0), NULL);
     assert_int_equal(spec.segments, 5); /* of 3.43 MB: two of 8.6 MB would take 10 MB each */
     /* 17 items a segment, which vary much: that takes more bits, and so more segments */
-    assert_ok(spec_for_hashes(&spec, 375000, 1e-25, 4), NULL);
+    assert_ok(sized(&spec, 375000, 1e-25, 4), NULL);
     assert_segments_fit(&spec);
-    assert_ok(spec_for(&spec, UINT64_C(1) << 58, 0.5), NULL);
+    assert_ok(sized(&spec, UINT64_C(1) << 58, 0.5, 0), NULL);
     assert_int_equal(spec.segments, SPEC_SEGMENTS_MAX);
     assert_ok(spec_parse(&spec, "capacity=10000000000 error=0.01 segments=1"), NULL);
     assert_int_equal(spec.segments, 1);
