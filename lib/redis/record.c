@@ -99,11 +99,6 @@ uint64_t record_trailer_of(uint64_t bytes, uint32_t key, uint32_t keys, size_t t
     return bytes + record_list_bytes(key, keys) + text_len;
 }
 
-uint64_t record_trailer_at(const struct record *record)
-{
-    return record_trailer_of(record->bytes, record->key, record->keys, record->text_len);
-}
-
 /* The text must be canonical, and bits and keys those that it tells; and the keys are ours. */
 static enum record_found read_text(const char *end, size_t len, struct record *record)
 {

@@ -79,7 +79,6 @@ enum record_found record_read_end(const char *end, size_t len, struct record *);
 
 /* Bytes of a key's list, and where its trailer begins. */
 uint64_t record_list_bytes(uint32_t key, uint32_t keys);
-uint64_t record_trailer_at(const struct record *);
 uint64_t record_trailer_of(uint64_t bytes, uint32_t key, uint32_t keys, size_t text_len);
 
 /* "GENERATION ID", for scripts to compare. */

@@ -114,17 +114,12 @@ static void identity_and_ids_are_columns_of_it(void **state)
 
 static void the_list_is_in_the_root_of_several_only(void **state)
 {
-    struct record record;
-
     assert_int_equal(record_list_bytes(0, 1), 0);
     assert_int_equal(record_list_bytes(0, 5), 5 * 16);
     assert_int_equal(record_list_bytes(1, 5), 0);
-    record = record_of(&worked[0]);
-    assert_int_equal(record_trailer_at(&record), 13 + 64);
-    record = record_of(&worked[1]);
-    assert_int_equal(record_trailer_at(&record), 25 + 5 * 16 + 76);
-    record = record_of(&worked[2]);
-    assert_int_equal(record_trailer_at(&record), 25 + 76);
+    assert_int_equal(record_trailer_of(13, 0, 1, 64), 13 + 64);
+    assert_int_equal(record_trailer_of(25, 0, 5, 76), 25 + 5 * 16 + 76);
+    assert_int_equal(record_trailer_of(25, 1, 5, 76), 25 + 76);
 }
 
 static void the_end_of_a_key_is_a_filter_or_nothing_of_the_kind(void **state)
