@@ -21,7 +21,8 @@ struct reply {
     long long integers[REPLY_INTEGERS];
     size_t text_len;           /* length as sent of the string, status or error; text is cut at REPLY_TEXT */
     char text[REPLY_TEXT + 1]; /* terminated */
-    unsigned char *bulk;       /* if set after a reset: where a string goes in place of text, */
+    unsigned char *bulk;       /* if set after a reset: where a string goes in place of text (before it is whole,
+                                  anything may lie there), */
     size_t bulk_room;          /* cut to this. A string behind an integer in an array goes there, too;
                                   so do those of an array of strings, see reply_next_string */
     bool repeated;             /* to a command that was sent before, which may have been carried out then, too */
