@@ -275,15 +275,20 @@ static void take_finding(struct talk *talk, uint32_t tag, uint32_t index, const 
     struct record record = {0};
 
     if (index == 1) {
-        (void)task_expect_count(task, reply, i, tag == AT_KEY ? &talk->length : &(uint64_t){0});
+        uint64_t length;
+        if (task_expect_count(task, reply, i, &length) && tag == AT_KEY)
+            talk->is_longer = length > spec_bitmap_bytes(link->spec);
         return;
     }
     task_fail_as(task, task_check(task, link, reply, REDIS_REPLY_STRING, i));
     if (reply->type != REDIS_REPLY_STRING)
         return;
     const enum record_found found = record_read_end(reply->text, reply->text_len, &record);
-    const bool same_spec = found == RECORD_FOUND && spec_says(link->spec, record.text);
-    talk->found[tag] = (struct finding){found, record.state, record.generation, record.id, same_spec, NULL};
+    talk->found[tag] = (struct finding){.found = found,
+                                        .state = record.state,
+                                        .same_spec = found == RECORD_FOUND && spec_says(link->spec, record.text),
+                                        .same_generation = record.generation == link->generation,
+                                        .same_id = record.id == link->keys[i].id};
     if (found == RECORD_FOUND || found == RECORD_NEWER) {
         write_stored(record.text, text);
         talk->found[tag].text = task_say(task, "%s", text);
@@ -352,9 +357,9 @@ static const struct finding *root_of(const struct talk *talk)
     return &talk->found[talk->other_key == 0 ? AT_KEY : AT_ROOT];
 }
 
-static bool is_key(const struct link *link, uint32_t i, const struct finding *finding)
+static bool is_key(const struct finding *finding)
 {
-    return finding->generation == link->generation && finding->id == link->keys[i].id;
+    return finding->same_generation && finding->same_id;
 }
 
 /* A further link: is its filter gone, or another one, or has that lost the link? */
@@ -363,7 +368,7 @@ static void judge_head(struct talk *talk)
     struct task *task = &talk->task;
     const struct finding *root = root_of(talk), *at_head = &talk->found[AT_HEAD];
     const struct link *link = task->link, *head = &link->of->first;
-    const bool link_is_there = root->found == RECORD_FOUND && is_key(link, 0, root);
+    const bool link_is_there = root->found == RECORD_FOUND && is_key(root);
     char key[KEYS_SIZE];
 
     keys_name(key, head, 0);
@@ -373,7 +378,7 @@ static void judge_head(struct talk *talk)
         fail_no_filter(task, key);
     else if (at_head->found == RECORD_DAMAGED)
         fail_altered(task, key);
-    else if (!is_key(head, 0, at_head))
+    else if (!is_key(at_head))
         fail_anew(task, key);
     else if (at_head->state == RECORD_REMOVING)
         fail_removed(task, link->of->handle->name);
@@ -387,12 +392,11 @@ static void judge_head(struct talk *talk)
 static void judge_several(struct talk *talk, const char *key)
 {
     struct task *task = &talk->task;
-    const struct link *link = task->link;
     const struct finding *root = root_of(talk);
 
     if (root->found != RECORD_FOUND)
         return;
-    if (root->generation != link->generation)
+    if (!root->same_generation)
         fail_replaced(task, 0, root->text);
     else if (root->state == RECORD_REMOVING)
         fail_removed(task, link_name(task->link, LINK_NAME));
@@ -420,10 +424,9 @@ static void judge_diagnosis(struct talk *talk, struct outbox *outbox)
         fail_removed(task, key);
     if (found == RECORD_NOTHING)
         fail_absent(task, key);
-    else if (found == RECORD_NEWER ||
-             (found == RECORD_FOUND && (!there->same_spec || there->id != link->keys[talk->other_key].id)))
+    else if (found == RECORD_NEWER || (found == RECORD_FOUND && (!there->same_spec || !there->same_id)))
         fail_replaced(task, talk->other_key, there->text);
-    else if (found == RECORD_NONE && talk->length <= spec_bitmap_bytes(link->spec))
+    else if (found == RECORD_NONE && !talk->is_longer)
         fail_no_filter(task, key);
     else
         fail_altered(task, key);

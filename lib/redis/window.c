@@ -295,7 +295,7 @@ static void note_refused(struct sieve *s)
         s->window.refused = s->window.period;
         s->window.clock_us = 0;
     } else {
-        s->window.clock_us = s->filter->clock_us = s->walk.slice.clock_us;
+        s->window.clock_us = s->filter->clock_us = s->window.slice.clock_us;
     }
 }
 
@@ -374,7 +374,8 @@ static void set(struct sieve *s)
     }
     const uint32_t number = period_slice(link->spec, s->window.period);
     walk_begin_add(&s->walk, redis_link(s->filter, number), s->left, s->count, s->exact);
-    s->walk.slice = (struct slice_add){
+    s->walk.slice = &s->window.slice;
+    s->window.slice = (struct slice_add){
         .period = s->window.period,
         .from_us = may_begin_early(s) ? 0 : period_end_us(link->spec, s->window.period - 1),
         .window = s->exact && !link->server->clustered ? s->filter : NULL,
