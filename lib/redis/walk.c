@@ -524,9 +524,9 @@ static bool was_missing(const struct walk *walk, size_t item)
 
 void walk_read(const struct walk *walk, bool *answers)
 {
+    if (walk->missing == NULL || walk->talk.task.status != HIBLOOM_OK || answers == NULL)
+        return;
     const bool answer_if_missing = walk->encoding->sets;
-
-    for (size_t i = 0; walk->missing != NULL && walk->talk.task.status == HIBLOOM_OK && answers != NULL && i < walk->n;
-         i++)
+    for (size_t i = 0; i < walk->n; i++)
         answers[i] = was_missing(walk, i) == answer_if_missing;
 }

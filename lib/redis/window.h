@@ -44,7 +44,7 @@
 
 #include "redis/encoding.h"
 
-struct sieve;
+struct sifting;
 
 /* The most items of a chunk. One reading of bitmaps serves these. */
 size_t window_most(const struct link *, size_t n, bool adds);
@@ -62,7 +62,7 @@ struct window {
     uint64_t period;               /* the current one, as it was known when this step began */
     uint64_t refused;              /* where a key's server does not decide: the one that it has refused last */
     struct slice_add slice;        /* the add under way */
-    uint64_t *clears;              /* other epochs that had been seen by then, a slice each. Here begins `older` */
+    uint64_t clears[];             /* other epochs that had been seen by then, a slice each. Behind it lies `older` */
 };
 
 #endif
