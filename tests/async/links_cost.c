@@ -303,7 +303,7 @@ static struct row rows[] = {
      1, 1, 0.2},
     {"window of 4, narrow proxy: failures", failures, LOSSLESS "4", 800, 0, 0},
     {"window of 31, narrow proxy: failures", failures, LOSSLESS "31", 800, 0, 0},
-    {"growing, drop: heap", heap_of_drop, GROWING, 0, 26 << 10, 4 << 10},
+    {"growing, drop: heap", heap_of_drop, GROWING, 0, 2 << 10, 2 << 10},
     {"plain, handle: heap", heap_of_handle, PLAIN, 0, 1536, 1 << 10},
 };
 
