@@ -215,7 +215,7 @@ void guard_take_before(struct talk *talk, uint32_t i, uint32_t index, const stru
 /* ---- What happened --------------------------------------------------------------- */
 
 /* Tags: the key, the root of its link, the root of the first link. */
-enum { AT_KEY, AT_ROOT, AT_HEAD };
+enum { AT_KEY, AT_ROOT, AT_FIRST };
 
 static void ask_end(struct link *link, struct outbox *outbox, uint32_t tag, uint32_t i)
 {
@@ -229,7 +229,7 @@ static void ask_end(struct link *link, struct outbox *outbox, uint32_t tag, uint
 }
 
 /* Is it a further link of a filter that is open? */
-static bool has_head(const struct link *link)
+static bool has_first(const struct link *link)
 {
     return link->number > 0 && link->of->first.count > 0;
 }
@@ -269,7 +269,7 @@ static void fail_other(struct task *task, uint32_t i, const char *unseeded)
 static void take_finding(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
     struct task *task = &talk->task;
-    const struct link *link = tag == AT_HEAD ? &task->link->of->first : task->link;
+    const struct link *link = tag == AT_FIRST ? &task->link->of->first : task->link;
     const uint32_t i = tag == AT_KEY ? talk->other_key : 0;
     char text[SPEC_TEXT_SIZE];
     struct record record = {0};
@@ -363,24 +363,24 @@ static bool is_key(const struct finding *finding)
 }
 
 /* A further link: is its filter gone, or another one, or has that lost the link? */
-static void judge_head(struct talk *talk)
+static void judge_first(struct talk *talk)
 {
     struct task *task = &talk->task;
-    const struct finding *root = root_of(talk), *at_head = &talk->found[AT_HEAD];
-    const struct link *link = task->link, *head = &link->of->first;
+    const struct finding *root = root_of(talk), *at_first = &talk->found[AT_FIRST];
+    const struct link *link = task->link, *first = &link->of->first;
     const bool link_is_there = root->found == RECORD_FOUND && is_key(root);
     char key[KEYS_SIZE];
 
-    keys_name(key, head, 0);
-    if (at_head->found == RECORD_NOTHING)
+    keys_name(key, first, 0);
+    if (at_first->found == RECORD_NOTHING)
         fail_absent(task, key);
-    else if (at_head->found == RECORD_NONE)
+    else if (at_first->found == RECORD_NONE)
         fail_no_filter(task, key);
-    else if (at_head->found == RECORD_DAMAGED)
+    else if (at_first->found == RECORD_DAMAGED)
         fail_altered(task, key);
-    else if (!is_key(at_head))
+    else if (!is_key(at_first))
         fail_anew(task, key);
-    else if (at_head->state == RECORD_REMOVING)
+    else if (at_first->state == RECORD_REMOVING)
         fail_removed(task, link->of->handle->name);
     else if (!link_is_there) {
         keys_name(key, link, 0);
@@ -416,8 +416,8 @@ static void judge_diagnosis(struct talk *talk, struct outbox *outbox)
     char key[KEYS_SIZE];
 
     keys_name(key, task->link, talk->other_key);
-    if (has_head(task->link))
-        judge_head(talk);
+    if (has_first(task->link))
+        judge_first(talk);
     if (link->count > 1)
         judge_several(talk, key);
     else if (found == RECORD_FOUND && there->state == RECORD_REMOVING)
@@ -437,8 +437,8 @@ static void diagnose(struct talk *talk, struct outbox *outbox)
     ask_end(talk->task.link, outbox, AT_KEY, talk->other_key);
     if (talk->other_key != 0)
         ask_end(talk->task.link, outbox, AT_ROOT, 0);
-    if (has_head(talk->task.link))
-        ask_end(&talk->task.link->of->first, outbox, AT_HEAD, 0);
+    if (has_first(talk->task.link))
+        ask_end(&talk->task.link->of->first, outbox, AT_FIRST, 0);
     talk_then(talk, take_finding, judge_diagnosis);
 }
 
