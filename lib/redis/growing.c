@@ -63,11 +63,8 @@ static bool mends(struct sifting *s, void (*then)(struct sifting *))
 
 static void ask_grown_root(struct talk *talk, struct outbox *outbox)
 {
-    char name[KEYS_SIZE];
-
-    guard_ask(talk->task.link, outbox, link_begin(talk->task.link, outbox, 0, 0, name), 0);
-    outbox_end(outbox);
-    talk_then(talk, guard_take_alone, NULL);
+    guard_ask_root(talk, outbox);
+    outbox_last(outbox)->proof = false; /* its replicas must have it */
 }
 
 /* With min_replicas: the adds may lie in a further link. The root before it tells of it. Nobody finds it if a

@@ -112,23 +112,21 @@ static bool take_length(struct task *task, uint32_t i, const struct reply *reply
 {
     struct link_key *own = &task->link->keys[i];
     uint64_t length;
-    char key[KEYS_SIZE];
 
     if (!task_expect_count(task, reply, i, &length))
         return false;
     const bool shorter = length < own->length, absent = length == 0 && (own->length != 0 || !may_be_absent);
     if (!reply->by_replica)
         own->length = shorter ? UINT64_MAX : length;
-    keys_name(key, task->link, i);
     if (absent)
         task_fail(task, HIBLOOM_ENOTFOUND,
                   "'%s' is not there: deleted, evicted, expired or never made; attach it again to begin a new one",
-                  key);
+                  link_key(task->link, i, KEY_NAME));
     else if (shorter)
         task_fail(task, HIBLOOM_ECORRUPT,
                   "'%s' was lost or cut short since this handle saw it; what is there now "
                   "was added since; attach it again",
-                  key);
+                  link_key(task->link, i, KEY_NAME));
     return !absent && !shorter;
 }
 
@@ -170,8 +168,6 @@ static bool take_config(struct task *task, uint32_t field, const struct reply *r
 
 static bool take_bare(struct task *task, uint32_t i, uint32_t index, const struct reply *reply, bool may_be_absent)
 {
-    char key[KEYS_SIZE];
-
     if (i == task->link->count)
         return take_config(task, index, reply);
     if (index == 0)
@@ -179,8 +175,8 @@ static bool take_bare(struct task *task, uint32_t i, uint32_t index, const struc
     if (!task_expect(task, reply, REDIS_REPLY_STRING, i))
         return false;
     if (strcmp(reply->text, RECORD_FORMAT) == 0) {
-        keys_name(key, task->link, i);
-        task_fail(task, HIBLOOM_EMISMATCH, "'%s' is no bare bitmap but a filter with a spec: open it", key);
+        task_fail(task, HIBLOOM_EMISMATCH, "'%s' is no bare bitmap but a filter with a spec: open it",
+                  link_key(task->link, i, KEY_NAME));
         return false;
     }
     return true;
@@ -260,10 +256,8 @@ static void write_stored(const char *stored, char text[SPEC_TEXT_SIZE])
 
 static void fail_other(struct task *task, uint32_t i, const char *unseeded)
 {
-    char key[KEYS_SIZE];
-
-    keys_name(key, task->link, i);
-    task_fail(task, HIBLOOM_EMISMATCH, "'%s' holds a filter of another spec or seed: %s", key, unseeded);
+    task_fail(task, HIBLOOM_EMISMATCH, "'%s' holds a filter of another spec or seed: %s",
+              link_key(task->link, i, KEY_NAME), unseeded);
 }
 
 static void take_finding(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
@@ -305,14 +299,13 @@ static void fail_anew(struct task *task, const char *key)
 /* The key, as its record says, is another filter's. */
 static void fail_replaced(struct task *task, uint32_t i, const char *theirs)
 {
-    char ours[SPEC_TEXT_SIZE], key[KEYS_SIZE];
+    char ours[SPEC_TEXT_SIZE];
 
     write_unseeded(task->link->spec, ours);
-    keys_name(key, task->link, i);
     if (strcmp(ours, theirs) != 0)
         fail_other(task, i, theirs);
     else
-        fail_anew(task, key);
+        fail_anew(task, link_key(task->link, i, KEY_NAME));
 }
 
 static void fail_removed(struct task *task, const char *key)
@@ -369,9 +362,8 @@ static void judge_first(struct talk *talk)
     const struct finding *root = root_of(talk), *at_first = &talk->found[AT_FIRST];
     const struct link *link = task->link, *first = &link->of->first;
     const bool link_is_there = root->found == RECORD_FOUND && is_key(root);
-    char key[KEYS_SIZE];
+    const char *key = link_key(first, 0, KEY_NAME);
 
-    keys_name(key, first, 0);
     if (at_first->found == RECORD_NOTHING)
         fail_absent(task, key);
     else if (at_first->found == RECORD_NONE)
@@ -382,10 +374,8 @@ static void judge_first(struct talk *talk)
         fail_anew(task, key);
     else if (at_first->state == RECORD_REMOVING)
         fail_removed(task, link->of->handle->name);
-    else if (!link_is_there) {
-        keys_name(key, link, 0);
-        guard_fail_link(task, key);
-    }
+    else if (!link_is_there)
+        guard_fail_link(task, link_key(link, 0, KEY_NAME));
 }
 
 /* Several keys: the root tells whether the filter is gone or has lost a key. */
@@ -413,9 +403,8 @@ static void judge_diagnosis(struct talk *talk, struct outbox *outbox)
     const struct link *link = task->link;
     const struct finding *there = &talk->found[AT_KEY];
     const enum record_found found = there->found;
-    char key[KEYS_SIZE];
+    const char *key = link_key(link, talk->other_key, KEY_NAME);
 
-    keys_name(key, task->link, talk->other_key);
     if (has_first(task->link))
         judge_first(talk);
     if (link->count > 1)

@@ -295,14 +295,13 @@ void exchange_touch(struct commands *out, const char *key)
 static struct failure refused(struct task *task, const struct link *link, const struct reply *reply, uint32_t i)
 {
     const char *words = reply->text, *seed;
-    char text[SPEC_TEXT_SIZE], key[KEYS_SIZE], what[KEYS_SIZE + sizeof "''"];
+    char text[SPEC_TEXT_SIZE], what[KEYS_SIZE + sizeof "''"];
 
     seed = spec_format(link->spec, text, sizeof text) == HIBLOOM_OK ? strstr(text, " seed=") : NULL;
     if (seed != NULL && error_repeats(words, seed + 6, strcspn(seed + 6, " ")))
         words = "refused (its words are left out, since they hold the seed)";
     explicit_bzero(text, sizeof text);
-    keys_name(key, link, i);
-    snprintf(what, sizeof what, "'%s'", key);
+    snprintf(what, sizeof what, "'%s'", link_key(link, i, KEY_NAME));
     return task_refusal(task, refusal_of(reply->text), words, what);
 }
 
