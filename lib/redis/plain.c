@@ -63,7 +63,7 @@ static void bitmaps_done(struct sifting *s)
         memset(s->yes, 0, FLAGS_BYTES(s->n));
     if (!s->refused && s->in == NULL)
         return; /* all are decided */
-    if (!s->refused && sieve_touch_all(s)) {
+    if (!s->refused && sieve_rely_on_all(s)) {
         sieve_prove(s, chunk);
         return;
     }

@@ -227,44 +227,44 @@ static uint32_t first_key(const struct link *link)
 }
 
 /* Room for the keys of all links: there may be more by now. */
-static bool make_touched(struct sifting *s)
+static bool make_relied(struct sifting *s)
 {
     const struct link *newest = redis_newest(s->filter);
     const uint32_t keys = first_key(newest) + newest->count;
-    unsigned char *touched = keys > s->out.keys ? alloc.realloc(s->out.touched, keys) : s->out.touched;
+    unsigned char *relied = keys > s->out.keys ? alloc.realloc(s->out.relied, keys) : s->out.relied;
 
-    if (touched == NULL)
+    if (relied == NULL)
         return false;
-    memset(touched + s->out.keys, 0, keys - s->out.keys);
-    s->out.touched = touched;
+    memset(relied + s->out.keys, 0, keys - s->out.keys);
+    s->out.relied = relied;
     s->out.keys = keys;
     return true;
 }
 
 /* Items that are left out rely on their keys; in a partitioned link, on all keys. */
-static void touch(struct sifting *s, const struct link *link, const hibloom_item *items, const bool *out, size_t n)
+static void rely_on(struct sifting *s, const struct link *link, const hibloom_item *items, const bool *out, size_t n)
 {
     const struct hasher hasher = positions_hasher(link->spec);
-    unsigned char *const touched = s->out.touched + first_key(link);
+    unsigned char *const relied = s->out.relied + first_key(link);
     uint64_t bits[HIBLOOM_HASHES_MAX];
 
     if (memchr(out, 1, n) == NULL)
         return;
     s->out.any = true;
     if (link->number > 0)
-        s->out.touched[0] = 1; /* while keys expire the first root goes first */
+        s->out.relied[0] = 1; /* while keys expire the first root goes first */
     if (spec_segments(link->spec) == 1)
-        memset(touched, 1, link->count);
+        memset(relied, 1, link->count);
     for (size_t i = 0; spec_segments(link->spec) > 1 && i < n; i++)
         if (out[i])
-            touched[hasher.indexes(&hasher, items[i].data, items[i].len, bits)] = 1;
+            relied[hasher.indexes(&hasher, items[i].data, items[i].len, bits)] = 1;
 }
 
-bool sieve_touch_all(struct sifting *s)
+bool sieve_rely_on_all(struct sifting *s)
 {
-    if (!make_touched(s))
+    if (!make_relied(s))
         return false;
-    memset(s->out.touched, 1, s->out.keys);
+    memset(s->out.relied, 1, s->out.keys);
     s->out.since_ns = clock_now_ns();
     return true;
 }
@@ -280,7 +280,7 @@ static bool has_near(struct sifting *s)
 }
 
 /* Notes in `answers` whether each item is near. */
-static void find_near(struct sifting *s, const hibloom_item *items, size_t n, bool touches)
+static void find_near(struct sifting *s, const hibloom_item *items, size_t n, bool relies)
 {
     bool found[SAMPLE];
 
@@ -291,8 +291,8 @@ static void find_near(struct sifting *s, const hibloom_item *items, size_t n, bo
         for (size_t at = 0, some; near != NULL && at < n; at += some) {
             some = n - at < SAMPLE ? n - at : SAMPLE;
             bits_contains(near, items + at, some, found);
-            if (touches)
-                touch(s, link, items + at, found, some);
+            if (relies)
+                rely_on(s, link, items + at, found, some);
             for (size_t i = 0; i < some; i++)
                 s->answers[at + i] = s->answers[at + i] || found[i];
         }
@@ -331,7 +331,7 @@ double sieve_expect_sent(struct sifting *s)
  * that are near may also be sent: the answers are as right. */
 static bool looks_near(struct sifting *s)
 {
-    return !s->out.again && has_near(s) && make_touched(s) &&
+    return !s->out.again && has_near(s) && make_relied(s) &&
            (s->chunk < 4 * GLANCE || count_near(s, s->chunk, GLANCE) > 0);
 }
 
@@ -352,7 +352,7 @@ void sieve_take(struct sifting *s, size_t most)
     s->out.mark = mark;
     s->out.since_ns = s->begun_ns; /* one good guard in a call is enough for all that it leaves out */
     if (s->out.keys > 0)
-        memset(s->out.touched, 0, s->out.keys);
+        memset(s->out.relied, 0, s->out.keys);
     const bool near = looks_near(s);
     if (near)
         find_near(s, items, s->chunk, true);
@@ -408,7 +408,7 @@ static void ask_proofs(struct talk *talk, struct outbox *outbox)
 
     for (uint32_t asked = 0, i; s->out.at < s->out.keys && asked < PROOFS; s->out.at++) {
         struct link *link = redis_key_of(s->filter, s->out.at, &i);
-        if (s->out.touched[s->out.at] && !near_is_fresh(link, i, s->out.since_ns)) {
+        if (s->out.relied[s->out.at] && !near_is_fresh(link, i, s->out.since_ns)) {
             ask_proof(s, outbox, s->out.at, link, i);
             asked++;
         }
@@ -501,7 +501,7 @@ static void rest_looked(struct sifting *s)
 {
     walk_read(&s->inner->walk, s->answers + SAMPLE);
     sieve_free_inner(s);
-    touch(s, s->set.link, s->left, s->answers, s->count);
+    rely_on(s, s->set.link, s->left, s->answers, s->count);
     sieve_distrust(s);
     sieve_keep(s, false);
     if (s->count > 0)
@@ -540,7 +540,7 @@ void sieve_sample(struct sifting *s, void (*ended)(struct sifting *))
 
 static void sample_looked(struct sifting *s)
 {
-    if (!sieve_sample_is_new(s) && make_touched(s))
+    if (!sieve_sample_is_new(s) && make_relied(s))
         look_at(s, SAMPLE, s->count - SAMPLE, rest_looked);
     else
         send(s);
@@ -691,7 +691,7 @@ void sieve_end(struct sieve *sieve, bool *answers)
         if (answers != NULL)
             flags_read(s->yes, answers, s->n);
     }
-    alloc.free(s->out.touched);
+    alloc.free(s->out.relied);
     if (s->in != s->yes)
         alloc.free(s->in);
     alloc.free(s);

@@ -40,13 +40,13 @@ extern const struct policy plain_policy, growing_policy, window_policy;
 
 /* The items of a chunk that are left out. */
 struct left_out {
-    unsigned char *touched; /* a byte a key, of all links: it lies there; NULL: nothing was left out yet */
+    unsigned char *relied; /* a byte a key, of all links: they rely on it; NULL: nothing was left out yet */
     uint32_t keys;
     bool any;
     bool again;           /* the chunk has begun again: nothing is left out of it any more */
     size_t known, spared; /* near items of the chunk, and of the chunks that have ended */
     uint64_t mark;        /* of all links, as the chunk began: near_mark */
-    uint64_t since_ns;    /* the guards of `touched` must be as young as this, or nearly: near_is_fresh */
+    uint64_t since_ns;    /* the guards of `relied` must be as young as this, or nearly: near_is_fresh */
     uint32_t at;          /* the next key that is proven */
 };
 
@@ -142,8 +142,9 @@ void sieve_rest(struct sifting *, unsigned ms, void (*ended)(struct sifting *));
 void sieve_read_walk(struct sifting *);
 void sieve_free_inner(struct sifting *);
 
-/* Items that are left out lie in all keys. False: out of memory. sieve_prove sends the guards of the touched keys. */
-bool sieve_touch_all(struct sifting *);
+/* Items that are left out rely on all keys. False: out of memory. sieve_prove sends the guards of those that they rely
+ * on. */
+bool sieve_rely_on_all(struct sifting *);
 void sieve_prove(struct sifting *, void (*ended)(struct sifting *));
 /* The guards of an add so far were behind reads, which a demoted primary answers, too: they prove nothing to come. */
 void sieve_distrust(struct sifting *);
