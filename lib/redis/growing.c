@@ -97,7 +97,7 @@ static void end_chunk(struct sifting *s)
 
 /* ---- Looking --------------------------------------------------------------------------- */
 
-static void add(struct sifting *);
+static void added(struct sifting *);
 
 static void looked(struct sifting *s)
 {
@@ -146,7 +146,7 @@ static void look(struct sifting *s)
     if (from < to)
         sieve_look(s, redis_link(s->filter, from), to - from, s->task.adds ? NULL : &beside_look, looked);
     else if (s->task.adds)
-        add(s);
+        sieve_set(s, newest_of(s), added);
     else if (newest_of(s)->grown)
         sieve_await_links(s, LINKS_FOLLOW, look);
     else if (!mends(s, look))
@@ -183,11 +183,6 @@ static void added(struct sifting *s)
     }
 }
 
-static void add(struct sifting *s)
-{
-    sieve_set(s, newest_of(s), added);
-}
-
 /* ---- Growing ------------------------------------------------------------------------------- */
 
 static void counted(struct sifting *s)
@@ -214,10 +209,26 @@ static void count_newest(struct sifting *s)
 
 /* ---- A chunk of items ------------------------------------------------------------------------ */
 
-static void take(struct sifting *s)
+/* An add has room for some in the newest link. Else the links are mended, followed or counted, and it begins again. */
+static bool has_room(struct sifting *s)
+{
+    const struct link *newest = newest_of(s);
+
+    if (mends(s, chunk))
+        return false;
+    if (newest->grown)
+        sieve_await_links(s, LINKS_FOLLOW, chunk);
+    else if (newest->room == 0)
+        count_newest(s);
+    return !newest->grown && newest->room > 0;
+}
+
+static void chunk(struct sifting *s)
 {
     const uint64_t room = newest_of(s)->room;
 
+    if (s->task.adds && !has_room(s))
+        return;
     if (s->task.adds)
         sieve_distrust(s); /* the links were counted, or followed */
     sieve_take(s, s->task.adds && room < s->most ? (size_t)room : s->most);
@@ -230,29 +241,13 @@ static void take(struct sifting *s)
         end_chunk(s);
 }
 
-static void chunk(struct sifting *s)
-{
-    const struct link *newest = newest_of(s);
-    const bool adds = s->task.adds;
-
-    if (adds && mends(s, chunk))
-        return;
-    if (adds && newest->grown)
-        sieve_await_links(s, LINKS_FOLLOW, chunk);
-    else if (adds && newest->room == 0)
-        count_newest(s);
-    else
-        take(s);
-}
-
 /* ---- By whole bitmaps -------------------------------------------------------------------------- */
 
 static void read_links(struct sifting *s)
 {
-    const bool more = s->in != NULL && s->growing.read < links_to_ask(s);
-    struct link *link = more ? redis_link(s->filter, s->growing.read) : NULL;
+    struct link *link = s->growing.read < links_to_ask(s) ? redis_link(s->filter, s->growing.read) : NULL;
 
-    if (more && bulk_pays_to_look(link, s->n, (double)s->n))
+    if (link != NULL && bulk_pays_to_look(link, s->n, (double)s->n))
         sieve_by_bitmaps(s, BULK_LOOK, link, s->items, s->n, s->in, link_read);
     else
         chunk(s);
@@ -281,7 +276,10 @@ static void begin(struct sifting *s)
     s->growing.reached = s->filter->reached;
     if (reads) /* item by item there need be no memory for it */
         s->in = s->task.adds ? alloc.calloc(FLAGS_BYTES(s->n), 1) : s->yes;
-    read_links(s);
+    if (s->in != NULL)
+        read_links(s);
+    else
+        chunk(s);
 }
 
 static void release(struct sifting *s)
