@@ -228,12 +228,13 @@ void links_go_on(struct links *l)
 
 _Static_assert(SPEC_LINKS_MAX <= 32, "a bit for each");
 
-/* What is no string, or may not be read, is something: its removal finds out. Tags: the first link that was asked for. */
+/* A link that is no string, or may not be read, is something: its removal finds out. Tags: the first link of the
+ * exchange. */
 static void take_there(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
     struct links *l = (struct links *)((char *)talk - offsetof(struct links, talk));
 
-    if (reply->type != REDIS_REPLY_INTEGER || reply->integers[0] > 0)
+    if (reply->type != REDIS_REPLY_STRING || reply->text_len > 0)
         l->there |= UINT32_C(1) << (tag + index / 2) & ~l->tried;
 }
 
@@ -251,8 +252,7 @@ static void ask_there(struct talk *talk, struct outbox *outbox)
             const struct argument key = {name, keys_at(name, link, several != 0, 0)};
             if (!together || (number == 1 && several == 0))
                 outbox_begin(outbox, number, key);
-            command_start(&outbox->commands, 2, "STRLEN");
-            command_argument(&outbox->commands, key);
+            command_getrange(&outbox->commands, key, 0, 1);
             if (!together)
                 outbox_end(outbox);
         }

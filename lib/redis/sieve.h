@@ -64,7 +64,7 @@ union sieve_inner {
     struct talk talk;
 };
 
-/* A call on items. A plain filter's call that sends all items is a walk, and no more. */
+/* A call on items. A plain filter's call that sends all items is one walk. */
 struct sieve {
     struct task *run;    /* the task to be run: the walk, or that of */
     struct sifting *own; /* this; NULL: one walk does it all */
