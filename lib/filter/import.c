@@ -30,7 +30,7 @@
 
 static void fail_system(struct whole *w)
 {
-    whole_fail(w, HIBLOOM_EIO, "%.768s: %s", w->path, strerror(errno));
+    whole_fail(w, HIBLOOM_EIO, "%.768s: %s", w->dump.path, strerror(errno));
 }
 
 static void corrupt(struct whole *w, const char *words)
@@ -38,7 +38,7 @@ static void corrupt(struct whole *w, const char *words)
     if (ferror(w->dump.file))
         fail_system(w);
     else
-        whole_fail(w, HIBLOOM_ECORRUPT, "%.768s: %s", w->path, words);
+        whole_fail(w, HIBLOOM_ECORRUPT, "%.768s: %s", w->dump.path, words);
 }
 
 /* A line that is a whole number; 0 at the end of the file. */
@@ -167,7 +167,8 @@ static bool name_aside(struct whole *w, char out[HIBLOOM_NAME_MAX + 1])
         return false;
     }
     snprintf(out, HIBLOOM_NAME_MAX + 1,
-             strchr(w->name, '{') != NULL ? "%s.import-%016" PRIx64 : "{%s}.import-%016" PRIx64, w->name, number);
+             strchr(w->naming.name, '{') != NULL ? "%s.import-%016" PRIx64 : "{%s}.import-%016" PRIx64, w->naming.name,
+             number);
     return true;
 }
 
@@ -175,11 +176,11 @@ static bool name_aside(struct whole *w, char out[HIBLOOM_NAME_MAX + 1])
 static void check_slot(struct whole *w)
 {
     if (w->dump.filter.links > 1 && !store_is_in_memory(w->told) && ((struct redis_store *)w->told)->server.count > 1 &&
-        strchr(w->name, '{') == NULL)
+        strchr(w->naming.name, '{') == NULL)
         whole_fail(w, HIBLOOM_ENOTSUP,
                    "%s: has grown to %" PRIu32 " filters, which on a cluster get their names in one step only if the "
                    "name, '%s', has a {tag}",
-                   w->dump.whose, w->dump.filter.links, w->name);
+                   w->dump.whose, w->dump.filter.links, w->naming.name);
 }
 
 /* ---- The end ----------------------------------------------------------------------- */
@@ -190,9 +191,9 @@ static void drop(struct whole *w)
 {
     whole_keep_failure(w);
     w->task.cleans = true;
-    w->place = (hibloom){.store = w->told};
-    strcpy(w->place.name, w->filter->name);
-    whole_do(w, w->dump.opened ? LINKS_DROP : LINKS_DELETE, w->dump.opened ? w->filter : &w->place, NULL, 0,
+    w->naming.place = (hibloom){.store = w->told};
+    strcpy(w->naming.place.name, w->filter->name);
+    whole_do(w, w->dump.opened ? LINKS_DROP : LINKS_DELETE, w->dump.opened ? w->filter : &w->naming.place, NULL, 0,
              whole_fail_after_all);
     w->judges = true;
 }
@@ -304,19 +305,35 @@ static void take_header(struct whole *w)
 
 static void read_header(struct whole *w)
 {
-    if (strlen(w->name) > HIBLOOM_NAME_MAX - ASIDE_BYTES)
+    if (strlen(w->naming.name) > HIBLOOM_NAME_MAX - ASIDE_BYTES)
         whole_fail(w, HIBLOOM_ERANGE, "the name of a filter that is imported has %u bytes at most",
                    HIBLOOM_NAME_MAX - ASIDE_BYTES);
     else
         read_dump(w, 0, w->dump.header, sizeof w->dump.header, take_header);
 }
 
-/* Nothing may have the name. */
+static void end(struct whole *w, hibloom_status status)
+{
+    if (status == HIBLOOM_OK)
+        *w->dump.out = filter_opened(w->filter);
+    else if (w->dump.opened)
+        filter_close(w->filter);
+    else
+        filter_free(w->filter);
+    if (w->dump.file != NULL)
+        fclose(w->dump.file);
+    explicit_bzero(&w->dump.filter.spec, sizeof w->dump.filter.spec); /* the seeds */
+    explicit_bzero(&w->dump.wanted, sizeof w->dump.wanted);
+    whole_end_naming(w);
+}
+
 static struct whole *begin(struct whole *w, hibloom **out, const char *name)
 {
-    w->name = name;
+    w->end = end;
+    w->naming.name = name;
+    w->naming.must_be_free = true;
     w->dump.out = out;
-    w->named = read_header;
+    w->naming.named = read_header;
     w->step = whole_open_name;
     return w;
 }
@@ -362,7 +379,7 @@ struct whole *whole_begin_import_file(struct whole *w, hibloom **out, hibloom_st
 {
     whole_begin(w, store, NULL);
     snprintf(w->dump.whose, sizeof w->dump.whose, "%.256s", path);
-    w->path = path;
+    w->dump.path = path;
     w->dump.file = fopen(path, "rbe");
     if (w->dump.file == NULL)
         fail_system(w);

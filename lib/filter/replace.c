@@ -17,27 +17,28 @@
 static void name_opened(struct whole *w)
 {
     if (task_has_failed(&w->task)) {
-        filter_free(w->old);
-        w->old = NULL;
+        filter_free(w->naming.old);
+        w->naming.old = NULL;
         if (w->task.status != HIBLOOM_ENOTFOUND)
             return;
         whole_forgive(w);
     }
-    if (w->old != NULL && w->dump.out != NULL)
-        whole_fail(w, HIBLOOM_EMISMATCH, "'%s' is there already: drop it, or import under another name", w->name);
-    w->step = w->named;
+    if (w->naming.old != NULL && w->naming.must_be_free)
+        whole_fail(w, HIBLOOM_EMISMATCH, "'%s' is there already: drop it, or import under another name",
+                   w->naming.name);
+    w->step = w->naming.named;
 }
 
 void whole_open_name(struct whole *w)
 {
     hibloom_status status;
 
-    filter_close(w->old);
-    w->old = filter_new(w->told, w->name, &status);
+    filter_close(w->naming.old);
+    w->naming.old = filter_new(w->told, w->naming.name, &status);
     whole_take(w, status, w->told);
-    if (w->old == NULL)
+    if (w->naming.old == NULL)
         return;
-    whole_do(w, LINKS_OPEN, w->old, NULL, 0, name_opened);
+    whole_do(w, LINKS_OPEN, w->naming.old, NULL, 0, name_opened);
     w->judges = true;
 }
 
@@ -45,9 +46,9 @@ static void put_in_place(struct whole *);
 
 void whole_replace(struct whole *w)
 {
-    w->named = put_in_place;
-    if (w->attempts++ == ATTEMPTS)
-        whole_fail(w, HIBLOOM_EBUSY, "others make, remove, replace or grow '%s' just now", w->name);
+    w->naming.named = put_in_place;
+    if (w->naming.attempts++ == ATTEMPTS)
+        whole_fail(w, HIBLOOM_EBUSY, "others make, remove, replace or grow '%s' just now", w->naming.name);
     else
         whole_open_name(w);
 }
@@ -67,15 +68,16 @@ static void remove_link(struct whole *w, uint64_t dead, whole_step *step)
 {
     struct link *link = NULL;
 
-    w->place = (hibloom){.store = w->store};
-    strcpy(w->place.name, w->name);
-    if (redis_filter_make(&w->place))
-        link = link_new(redis_filter_of(&w->place), w->taken);
+    w->naming.place = (hibloom){.store = w->store};
+    strcpy(w->naming.place.name, w->naming.name);
+    if (redis_filter_make(&w->naming.place))
+        link = link_new(redis_filter_of(&w->naming.place), w->naming.taken);
     if (link == NULL) {
-        redis_filter_free(&w->place);
+        redis_filter_free(&w->naming.place);
         whole_fail(w, HIBLOOM_ENOMEM, "out of memory");
         return;
     }
+    w->alone = link;
     life_begin(&w->life, LIFE_DELETE, link, NULL, NULL);
     w->life.link = (struct life_link){.dead = dead};
     whole_await(w, w->store, step);
@@ -91,8 +93,8 @@ static void link_removed(struct whole *w)
 /* Is there no growing filter of the name? */
 static void judge_left_over(struct whole *w)
 {
-    if (w->old == NULL || w->old->spec.growth == 0)
-        remove_link(w, w->dead, link_removed);
+    if (w->naming.old == NULL || w->naming.old->spec.growth == 0)
+        remove_link(w, w->naming.dead, link_removed);
     else
         whole_fail_after_all(w);
 }
@@ -100,9 +102,9 @@ static void judge_left_over(struct whole *w)
 static void judge_link(struct whole *w)
 {
     whole_forgive(w);
-    w->dead = w->life.foreign;
-    w->named = judge_left_over;
-    if (w->dead != 0)
+    w->naming.dead = w->life.foreign;
+    w->naming.named = judge_left_over;
+    if (w->naming.dead != 0)
         whole_open_name(w);
     else
         whole_fail_after_all(w);
@@ -113,11 +115,11 @@ static void judge_link(struct whole *w)
 static void clear_way(struct whole *w)
 {
     whole_keep_failure(w);
-    if (w->old == NULL || w->old->spec.growth == 0) {
+    if (w->naming.old == NULL || w->naming.old->spec.growth == 0) {
         remove_link(w, 0, judge_link);
         return;
     }
-    whole_reach(w, w->old, w->taken + 1, judge_way);
+    whole_reach(w, w->naming.old, w->naming.taken + 1, judge_way);
     w->judges = true;
 }
 
@@ -128,10 +130,10 @@ static void clear_way(struct whole *w)
 static void remove_left_over(struct whole *w)
 {
     w->task.adds = false;
-    if (w->old == NULL || w->old->spec.growth == 0 ||
-        redis_chain(redis_filter_of(w->old)) == redis_chain(redis_filter_of(w->filter)))
+    if (w->naming.old == NULL || w->naming.old->spec.growth == 0 ||
+        redis_chain(redis_filter_of(w->naming.old)) == redis_chain(redis_filter_of(w->filter)))
         return;
-    links_begin(&w->links, LINKS_UNCHAIN, w->old, NULL, 0);
+    links_begin(&w->links, LINKS_UNCHAIN, w->naming.old, NULL, 0);
     whole_await(w, w->store, whole_forgive);
     w->judges = true;
 }
@@ -139,8 +141,8 @@ static void remove_left_over(struct whole *w)
 static void judge_replaced(struct whole *w)
 {
     w->task.removes = true;
-    w->taken = w->replacement.taken;
-    if (w->taken > 0) {
+    w->naming.taken = w->replacement.taken;
+    if (w->naming.taken > 0) {
         clear_way(w);
     } else if (w->task.status == HIBLOOM_EBUSY) {
         whole_forgive(w);
@@ -158,8 +160,8 @@ static void replace(struct whole *w)
         return;
     whole_forgive(w);
     w->task.removes = false;
-    replace_begin(&w->replacement, redis_filter_of(w->filter), w->name,
-                  w->old != NULL ? redis_filter_of(w->old) : NULL);
+    replace_begin(&w->replacement, redis_filter_of(w->filter), w->naming.name,
+                  w->naming.old != NULL ? redis_filter_of(w->naming.old) : NULL);
     whole_await(w, w->store, judge_replaced);
     w->judges = true;
 }
@@ -174,21 +176,33 @@ static void fail_window(struct whole *w, const char *name)
 
 static void put_in_place(struct whole *w)
 {
-    if (w->old != NULL && w->old->spec.window != 0) {
-        fail_window(w, w->name);
+    if (w->naming.old != NULL && w->naming.old->spec.window != 0) {
+        fail_window(w, w->naming.name);
     } else if (store_is_in_memory(w->told)) {
-        whole_take(w, w->told->class->replace(w->filter, w->name, w->old), w->told);
+        whole_take(w, w->told->class->replace(w->filter, w->naming.name, w->naming.old), w->told);
     } else {
         whole_reach(w, w->filter, 1, replace);
         w->judges = true;
     }
 }
 
+void whole_end_naming(struct whole *w)
+{
+    filter_close(w->naming.old);
+    explicit_bzero(&w->naming.place, sizeof w->naming.place); /* the seeds */
+}
+
+static void end(struct whole *w, hibloom_status status)
+{
+    whole_end_naming(w);
+}
+
 struct whole *whole_begin_replace(struct whole *w, hibloom *filter, const char *name)
 {
     whole_begin(w, filter->store, NULL);
     whole_note_filters(w, filter, NULL);
-    w->name = name;
+    w->end = end;
+    w->naming.name = name;
     whole_take(w, filter_check_name(filter->store, name), filter->store);
     if (filter->bare)
         whole_fail(w, HIBLOOM_ENOTSUP, "'%s': a bare bitmap is another program's", filter->name);

@@ -136,7 +136,7 @@ static bool have_same_spec(struct whole *w)
 static void check_there(struct whole *w, hibloom *filter, whole_step *step)
 {
     w->pieces.piece = (struct piece){.len = 1};
-    whole_read(w, filter, w->dump.header, step);
+    whole_read(w, filter, w->pieces.byte, step);
 }
 
 static void check_other(struct whole *w)
@@ -228,7 +228,7 @@ hibloom_status hibloom_async_merge(hibloom *into, hibloom *from, hibloom_done_fn
 
 static void count_piece(struct whole *w)
 {
-    struct counts *counts = &w->counts;
+    struct whole_compared *counts = &w->compared;
     const size_t len = (size_t)w->pieces.piece.len;
     const uint32_t width = spec_width(w->pieces.of);
 
@@ -256,13 +256,13 @@ static double items_of(const struct spec *spec, uint64_t bits_set)
 static void answer(struct whole *w)
 {
     const struct spec *spec = &w->filter->spec;
-    const double either = items_of(spec, w->counts.either);
-    const double both = fmax(items_of(spec, w->counts.a) + items_of(spec, w->counts.b) - either, 0.0);
+    const double either = items_of(spec, w->compared.either);
+    const double both = fmax(items_of(spec, w->compared.a) + items_of(spec, w->compared.b) - either, 0.0);
 
     if (isinf(either))
-        *w->comparison = (hibloom_comparison){either, (double)NAN, (double)NAN};
+        *w->compared.out = (hibloom_comparison){either, (double)NAN, (double)NAN};
     else
-        *w->comparison = (hibloom_comparison){either, both, either > 0.0 ? fmin(both / either, 1.0) : 1.0};
+        *w->compared.out = (hibloom_comparison){either, both, either > 0.0 ? fmin(both / either, 1.0) : 1.0};
 }
 
 struct whole *whole_begin_compare(struct whole *w, hibloom *a, hibloom *b, hibloom_comparison *out)
@@ -271,7 +271,7 @@ struct whole *whole_begin_compare(struct whole *w, hibloom *a, hibloom *b, hiblo
 
     if (!begin(w, a, b))
         return w;
-    w->comparison = out;
+    w->compared.out = out;
     if (spec->growth != 0)
         whole_fail(w, HIBLOOM_ENOTSUP,
                    "'%s' grows: an item may lie in its first link, and in the third of the other filter, so "
@@ -313,13 +313,13 @@ hibloom_status hibloom_async_compare(hibloom *a, hibloom *b, hibloom_comparison 
 
 static void commit(struct whole *w)
 {
-    whole_take(w, filter_file_commit(&w->file), w->told);
+    whole_take(w, filter_file_commit(&w->saved.file), w->told);
 }
 
 static void save_piece(struct whole *w)
 {
     clear_padding(w, w->bits);
-    whole_take(w, filter_file_write(&w->file, w->bits, (size_t)w->pieces.piece.len), w->told);
+    whole_take(w, filter_file_write(&w->saved.file, w->bits, (size_t)w->pieces.piece.len), w->told);
     w->step = go_on;
 }
 
@@ -330,16 +330,23 @@ static void save_links(struct whole *w)
 
     if (!make_room(w, &w->bits, &filter->spec, links))
         return;
-    whole_take(w, filter_file_create(&w->file, w->path, w->fd, &filter->spec, links, &w->told->error), w->told);
+    whole_take(w, filter_file_create(&w->saved.file, w->saved.path, w->saved.fd, &filter->spec, links, &w->told->error),
+               w->told);
     walk_over(w, &filter->spec, links, filter, save_piece, commit);
+}
+
+static void end_file(struct whole *w, hibloom_status status)
+{
+    filter_file_close(&w->saved.file);
 }
 
 struct whole *whole_begin_save(struct whole *w, hibloom *filter, const char *path, int fd)
 {
     if (begin(w, filter, NULL))
         whole_reach(w, filter, 1, save_links);
-    w->path = path;
-    w->fd = fd;
+    w->end = end_file;
+    w->saved.path = path;
+    w->saved.fd = fd;
     return w;
 }
 
@@ -369,9 +376,9 @@ hibloom_status hibloom_save_fd(hibloom *filter, int fd)
 
 static void read_piece(struct whole *w)
 {
-    whole_take(w, filter_file_read(&w->file, w->bits, (size_t)w->pieces.piece.len), w->told);
+    whole_take(w, filter_file_read(&w->saved.file, w->bits, (size_t)w->pieces.piece.len), w->told);
     if (!task_has_failed(&w->task) && clear_padding(w, w->bits))
-        whole_take(w, filter_file_corrupt(&w->file, "was altered: bits are set behind its last one"), w->told);
+        whole_take(w, filter_file_corrupt(&w->saved.file, "was altered: bits are set behind its last one"), w->told);
     w->step = go_on;
 }
 
@@ -385,25 +392,25 @@ static void load_piece(struct whole *w)
 /* One walk over the file, which ends in its checksum. */
 static void check_sum(struct whole *w)
 {
-    whole_take(w, filter_file_check(&w->file), w->told);
+    whole_take(w, filter_file_check(&w->saved.file), w->told);
 }
 
 static void load_links(struct whole *w)
 {
-    whole_take(w, filter_file_rewind(&w->file), w->told);
-    walk_over(w, &w->file.spec, w->file.links, NULL, load_piece, check_sum);
+    whole_take(w, filter_file_rewind(&w->saved.file), w->told);
+    walk_over(w, &w->saved.file.spec, w->saved.file.links, NULL, load_piece, check_sum);
 }
 
 static void file_checked(struct whole *w)
 {
     check_sum(w);
-    if (!spec_says(&w->filter->spec, w->file.text))
+    if (!spec_says(&w->filter->spec, w->saved.file.text))
         whole_fail(w, HIBLOOM_EMISMATCH,
                    "'%s' and the filter in %.256s have different specs or seeds; "
                    "open one with the text of hibloom_file_spec",
-                   w->filter->name, w->path);
+                   w->filter->name, w->saved.path);
     if (!task_has_failed(&w->task))
-        whole_reach(w, w->filter, w->file.links, load_links);
+        whole_reach(w, w->filter, w->saved.file.links, load_links);
 }
 
 /* First it is only seen that the file is whole. */
@@ -411,10 +418,11 @@ struct whole *whole_begin_load(struct whole *w, hibloom *into, const char *path)
 {
     if (!begin(w, into, NULL))
         return w;
-    w->path = path;
-    whole_take(w, filter_file_open(&w->file, path, &into->store->error), into->store);
-    if (!task_has_failed(&w->task) && make_room(w, &w->bits, &w->file.spec, w->file.links))
-        walk_over(w, &w->file.spec, w->file.links, NULL, read_piece, file_checked);
+    w->end = end_file;
+    w->saved.path = path;
+    whole_take(w, filter_file_open(&w->saved.file, path, &into->store->error), into->store);
+    if (!task_has_failed(&w->task) && make_room(w, &w->bits, &w->saved.file.spec, w->saved.file.links))
+        walk_over(w, &w->saved.file.spec, w->saved.file.links, NULL, read_piece, file_checked);
     return w;
 }
 

@@ -53,9 +53,11 @@ void whole_fail_after_all(struct whole *w)
 static void end_inner(struct whole *w)
 {
     task_release(&w->inner);
-    if (w->place.impl != NULL) { /* it was the life of a link that no handle has: replace.c */
-        link_free(w->life.talk.task.link);
-        redis_filter_free(&w->place);
+    if (w->alone != NULL) {
+        hibloom *handle = w->alone->of->handle;
+        link_free(w->alone);
+        redis_filter_free(handle);
+        w->alone = NULL;
     }
     w->task.inner = NULL;
 }
@@ -121,7 +123,7 @@ static hibloom_store *sender_of(hibloom_store *told, hibloom_store *other)
 /* Data that a server forgot makes it wrong, as it does a remove. */
 void whole_begin(struct whole *w, hibloom_store *told, hibloom_store *other)
 {
-    *w = (struct whole){0};
+    memset(w, 0, sizeof *w);
     w->task = (struct task){.class = &whole_class, .removes = true};
     w->told = told;
     w->store = sender_of(told, other);
@@ -163,21 +165,10 @@ static hibloom_status end(struct whole *w)
     else if (status != HIBLOOM_OK && w->told != w->store)
         w->told->error = w->store->error;
     task_end(&w->task);
-    if (w->dump.out != NULL && status == HIBLOOM_OK)
-        *w->dump.out = filter_opened(w->filter);
-    else if (w->dump.opened)
-        filter_close(w->filter);
-    else if (w->dump.out != NULL)
-        filter_free(w->filter);
-    filter_close(w->old);
-    filter_file_close(&w->file);
-    if (w->dump.file != NULL)
-        fclose(w->dump.file);
+    if (w->end != NULL)
+        w->end(w, status);
     alloc.free(w->bits);
     alloc.free(w->more_bits);
-    explicit_bzero(&w->dump.filter.spec, sizeof w->dump.filter.spec); /* the seeds */
-    explicit_bzero(&w->dump.wanted, sizeof w->dump.wanted);
-    explicit_bzero(&w->place, sizeof w->place);
     return status;
 }
 

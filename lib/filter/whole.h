@@ -27,6 +27,48 @@
 struct whole;
 typedef void whole_step(struct whole *);
 
+/* transfer.c, to save and load: the file. */
+struct whole_saved {
+    const char *path; /* NULL: it is written to */
+    int fd;           /* this descriptor */
+    struct filter_file file;
+};
+
+/* transfer.c, to compare: bits that are set. */
+struct whole_compared {
+    uint64_t a, b, either;
+    hibloom_comparison *out;
+};
+
+/* replace.c: a name is taken. */
+struct whole_naming {
+    const char *name;
+    bool must_be_free; /* else what has it gives way */
+    whole_step *named; /* follows once it is known what has it: */
+    hibloom *old;      /* its handle; NULL: nothing has */
+    unsigned attempts;
+    uint32_t taken; /* number of a link of `name`; another filter has its place: */
+    uint64_t dead;  /* its id */
+    hibloom place;  /* a handle of `name`, which is not open; import.c: of a half made filter */
+};
+
+/* import.c: the dump that is read. */
+struct whole_dump {
+    hibloom_store *from; /* NULL: from a file */
+    const char *key;
+    const char *path;
+    FILE *file;
+    char whose[300]; /* for words */
+    struct dumped piece;
+    unsigned char header[REDISBLOOM_HEADER_ROOM];
+    size_t header_len;
+    struct redisbloom filter; /* the content of the header */
+    struct request wanted;    /* its filter, which is made aside, and expires unless it is moved */
+    uint64_t bits_set[SPEC_LINKS_MAX];
+    hibloom **out; /* the filter */
+    bool opened;   /* and is open */
+};
+
 struct whole {
     struct task task; /* its filter and `from` are handles of its store */
     union {
@@ -53,41 +95,24 @@ struct whole {
         uint32_t links;
         struct spec size; /* the size of the link at `piece`; no seed */
         struct piece piece;
-        hibloom *from;      /* its pieces are read into `bits`; NULL: nothing is */
-        whole_step *each;   /* works on the piece */
-        whole_step *behind; /* follows the last one; NULL: nothing does */
+        unsigned char byte[1]; /* of a piece that is only asked for its guard */
+        hibloom *from;         /* its pieces are read into `bits`; NULL: nothing is */
+        whole_step *each;      /* works on the piece */
+        whole_step *behind;    /* follows the last one; NULL: nothing does */
     } pieces;
 
-    const char *path;        /* of a file; NULL: it is written to */
-    int fd;                  /* this descriptor */
-    struct filter_file file; /* transfer.c: that file */
-    struct counts {
-        uint64_t a, b, either;
-    } counts;
-    hibloom_comparison *comparison;
+    struct link *alone; /* that of the inner task, which no handle has; else NULL */
 
-    const char *name;  /* replace.c: the one to take */
-    whole_step *named; /* follows once it is known what has it: */
-    hibloom *old;      /* its handle; NULL: nothing has */
-    unsigned attempts;
-    uint32_t taken; /* number of a link of `name`; another filter has its place: */
-    uint64_t dead;  /* its id */
-    hibloom place;  /* a handle of `name`, which is not open; import.c: of a half made filter */
-
-    struct {                 /* import.c: the dump that is read */
-        hibloom_store *from; /* NULL: from a file */
-        const char *key;
-        FILE *file;
-        char whose[300]; /* for words */
-        struct dumped piece;
-        unsigned char header[REDISBLOOM_HEADER_ROOM];
-        size_t header_len;
-        struct redisbloom filter; /* the content of the header */
-        struct request wanted;    /* its filter, which is made aside, and expires unless it is moved */
-        uint64_t bits_set[SPEC_LINKS_MAX];
-        hibloom **out; /* the filter; NULL: nothing is imported */
-        bool opened;   /* and is open */
-    } dump;
+    /* What one kind of call has beside that, all 0 at first, and the function that frees it; NULL: nothing has to be. */
+    void (*end)(struct whole *, hibloom_status);
+    union {
+        struct whole_saved saved;
+        struct whole_compared compared;
+        struct { /* an import ends as a replacement */
+            struct whole_naming naming;
+            struct whole_dump dump;
+        };
+    };
 };
 
 /* Each returns the task. It is run by a driver, and then ended. Paths, names and filters must outlive it. */
@@ -145,10 +170,13 @@ void whole_merge(struct whole *, hibloom *into, whole_step *step);              
 uint32_t whole_links(const hibloom *);                                            /* that are known */
 struct link *whole_link(const hibloom *, uint32_t i);                             /* of one in Redis */
 
-/* A step: opens w->name, if there is a filter; an import fails then. w->named follows. */
+/* A step: opens w->naming.name, if there is a filter. w->naming.named follows. */
 void whole_open_name(struct whole *);
 
-/* A step: puts w->filter in the place of w->name. */
+/* A step: puts w->filter in the place of w->naming.name. */
 void whole_replace(struct whole *);
+
+/* Its part of w->end. */
+void whole_end_naming(struct whole *);
 
 #endif

@@ -16,16 +16,13 @@ static void refuse_longer(struct talk *talk)
 {
     struct link *link = talk->task.link;
     const uint64_t most = (spec_bitmap_bits(link->spec) + 1) / 8 + 1;
-    char name[KEYS_SIZE];
 
     for (uint32_t i = 0; i < link->count; i++)
-        if (link->keys[i].length > most) {
-            keys_name(name, link, i);
+        if (link->keys[i].length > most)
             task_fail(&talk->task, HIBLOOM_EMISMATCH,
                       "'%s' has %" PRIu64 " bytes, and a bitmap of this spec at most %" PRIu64
                       ": give the numbers that it was filled with",
-                      name, link->keys[i].length, most);
-        }
+                      link_key(link, i, KEY_NAME), link->keys[i].length, most);
 }
 
 static void attach_keys(struct talk *talk, struct outbox *outbox)

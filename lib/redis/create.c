@@ -21,8 +21,7 @@
 static void judge_root(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
-    struct link *link = talk->task.link;
-    char key[KEYS_SIZE];
+    const struct link *link = talk->task.link;
 
     if (life->answer == '+') {
         life->waiting.patience = LIFE_PATIENCE;
@@ -37,8 +36,7 @@ static void judge_root(struct talk *talk, struct outbox *outbox)
     } else if (life->answer == '=' || life_has_patience(life)) {
         life_start_over(talk);
     } else {
-        keys_name(key, link, 0);
-        life_fail_taken(life, key);
+        life_fail_taken(life, link_key(link, 0, KEY_NAME));
     }
 }
 
@@ -147,16 +145,12 @@ static void take_before(struct talk *talk, const struct reply *reply)
 
 static void take_other(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
-    if (tag >= LIFE_TAG_AHEAD && tag < TAG_TTL)
-        life_take_ahead(talk, tag, index, reply);
-    else if (tag == TAG_BEFORE)
+    if (tag == TAG_BEFORE)
         take_before(talk, reply);
-    else if (tag == TAG_TTL && task_expect(&talk->task, reply, REDIS_REPLY_INTEGER, 0))
-        life_of(talk)->ttl_ms = reply->integers[0];
-    else if (tag == TAG_TTL)
-        return;
-    else
+    else if (tag != TAG_TTL)
         life_take_place(talk, tag, index, reply);
+    else if (task_expect(&talk->task, reply, REDIS_REPLY_INTEGER, 0))
+        life_of(talk)->ttl_ms = reply->integers[0];
 }
 
 /* A further link of which the one before it tells is there, ready, or was lost with what was in it. So one that is
@@ -381,13 +375,11 @@ static void raise_generation(struct talk *talk, struct outbox *outbox)
 static void give_up_creating(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
-    char key[KEYS_SIZE];
 
     if (life_has_patience(life)) {
         life_start_over(talk);
         return;
     }
-    keys_name(key, talk->task.link, life->taken_key);
-    life_fail_taken(life, key);
+    life_fail_taken(life, link_key(talk->task.link, life->taken_key, KEY_NAME));
     talk->cleanup = life_remove;
 }

@@ -18,18 +18,18 @@ static double limit_of(uint64_t capacity)
     return (double)(capacity - spare - adders);
 }
 
-static void chunk(struct sieve *);
-static void link_read(struct sieve *);
-static void look(struct sieve *);
+static void chunk(struct sifting *);
+static void link_read(struct sifting *);
+static void look(struct sifting *);
 
-static struct link *newest_of(const struct sieve *s)
+static struct link *newest_of(const struct sifting *s)
 {
     return redis_newest(s->filter);
 }
 
 /* Several calls of one handle may be on their way: they share its room. Each takes its chunk out of the room, and
  * gives back the unused part. */
-static void reserve(struct sieve *s)
+static void reserve(struct sifting *s)
 {
     struct link *link = s->growing.reserved = newest_of(s);
 
@@ -37,7 +37,7 @@ static void reserve(struct sieve *s)
     link->reserved += s->chunk;
 }
 
-static void unreserve(struct sieve *s, size_t used)
+static void unreserve(struct sifting *s, size_t used)
 {
     struct link *link = s->growing.reserved;
 
@@ -50,7 +50,7 @@ static void unreserve(struct sieve *s, size_t used)
 
 /* If a server may have forgotten that a link has grown, that is mended first. From then on it is not known of any root
  * that its replicas tell of the next link. */
-static bool mends(struct sieve *s, void (*then)(struct sieve *))
+static bool mends(struct sifting *s, void (*then)(struct sifting *))
 {
     if (s->denied || !links_are_in_doubt(s->filter))
         return false;
@@ -63,18 +63,15 @@ static bool mends(struct sieve *s, void (*then)(struct sieve *))
 
 static void ask_grown_root(struct talk *talk, struct outbox *outbox)
 {
-    char name[KEYS_SIZE];
-
-    guard_ask(talk->task.link, outbox, link_begin(talk->task.link, outbox, 0, 0, name), 0);
-    outbox_end(outbox);
-    talk_then(talk, guard_take_alone, NULL);
+    guard_ask_root(talk, outbox);
+    outbox_last(outbox)->proof = false; /* its replicas must have it */
 }
 
 /* With min_replicas: the adds may lie in a further link. The root before it tells of it. Nobody finds it if a
  * replica that does not tell of it takes over. The client that grew the filter may have waited for the replicas,
  * or may not. So this call asks that root, and then waits for its server's replicas, too; once for each handle and
  * link. A link of one key has answered for the items themselves. */
-static void reach_replicas(struct sieve *s)
+static void reach_replicas(struct sifting *s)
 {
     struct redis_filter *filter = s->filter;
     const uint32_t older = redis_links(filter) - 1;
@@ -88,11 +85,11 @@ static void reach_replicas(struct sieve *s)
         ++*reached;
     if (*reached >= older)
         return;
-    talk_begin(&s->talk, redis_link(filter, (*reached)++), ask_grown_root);
+    talk_begin(&s->inner->talk, redis_link(filter, (*reached)++), ask_grown_root);
     sieve_await(s, reach_replicas);
 }
 
-static void end_chunk(struct sieve *s)
+static void end_chunk(struct sifting *s)
 {
     unreserve(s, 0); /* the whole chunk was in */
     sieve_end_chunk(s);
@@ -100,11 +97,11 @@ static void end_chunk(struct sieve *s)
 
 /* ---- Looking --------------------------------------------------------------------------- */
 
-static void add(struct sieve *);
+static void added(struct sifting *);
 
-static void looked(struct sieve *s)
+static void looked(struct sifting *s)
 {
-    s->growing.asked += s->walk.links;
+    s->growing.asked += s->inner->walk.links;
     sieve_read_walk(s);
     if (s->task.adds) {
         sieve_distrust(s);
@@ -136,20 +133,20 @@ static void take_newest(struct walk *walk, uint32_t index, const struct reply *r
 static const struct aside beside_look = {ask_newest, take_newest};
 
 /* The links to look in: for an add all but the newest, which it adds to. */
-static uint32_t links_to_ask(const struct sieve *s)
+static uint32_t links_to_ask(const struct sifting *s)
 {
     return redis_links(s->filter) - (s->task.adds ? 1 : 0);
 }
 
 /* Asks those that have not been asked yet. */
-static void look(struct sieve *s)
+static void look(struct sifting *s)
 {
     const uint32_t from = s->growing.asked, to = links_to_ask(s);
 
     if (from < to)
         sieve_look(s, redis_link(s->filter, from), to - from, s->task.adds ? NULL : &beside_look, looked);
     else if (s->task.adds)
-        add(s);
+        sieve_set(s, newest_of(s), added);
     else if (newest_of(s)->grown)
         sieve_await_links(s, LINKS_FOLLOW, look);
     else if (!mends(s, look))
@@ -159,7 +156,7 @@ static void look(struct sieve *s)
 /* ---- Adding ------------------------------------------------------------------------------ */
 
 /* It is new if the link that it was set in is still the newest; else it goes on. */
-static void judge_new(struct sieve *s)
+static void judge_new(struct sifting *s)
 {
     if (!redis_link(s->filter, s->growing.asked)->grown) {
         sieve_note(s);
@@ -171,7 +168,7 @@ static void judge_new(struct sieve *s)
     }
 }
 
-static void added(struct sieve *s)
+static void added(struct sifting *s)
 {
     struct link *newest = redis_link(s->filter, s->growing.asked);
 
@@ -179,27 +176,22 @@ static void added(struct sieve *s)
     if (!s->exact || s->count == 0) {
         end_chunk(s);
     } else if (newest->count > 1 && !newest->grown) { /* of one key, the guard was behind the items */
-        talk_begin(&s->talk, newest, guard_ask_root);
+        talk_begin(&s->inner->talk, newest, guard_ask_root);
         sieve_await(s, judge_new);
     } else {
         judge_new(s);
     }
 }
 
-static void add(struct sieve *s)
-{
-    sieve_set(s, newest_of(s), added);
-}
-
 /* ---- Growing ------------------------------------------------------------------------------- */
 
-static void counted(struct sieve *s)
+static void counted(struct sifting *s)
 {
     struct link *link = s->growing.counted;
     const uint64_t capacity = link->spec->capacity;
     struct store_count count = {0};
 
-    spec_note_count(&count, link->spec, &s->upkeep.count);
+    spec_note_count(&count, link->spec, &s->inner->upkeep.count);
     const double missing = limit_of(capacity) - count.items - (double)link->reserved;
     link->room = missing > 0.0 ? (uint64_t)(missing / PARTS) + capacity / LEAST + 1 : 0;
     if (link->room > 0 || link->grown || link != newest_of(s)) /* another call may have grown it */
@@ -208,19 +200,35 @@ static void counted(struct sieve *s)
         sieve_await_links(s, LINKS_GROW, chunk);
 }
 
-static void count_newest(struct sieve *s)
+static void count_newest(struct sifting *s)
 {
     s->growing.counted = newest_of(s);
-    upkeep_begin_count(&s->upkeep, s->growing.counted);
+    upkeep_begin_count(&s->inner->upkeep, s->growing.counted);
     sieve_await(s, counted);
 }
 
 /* ---- A chunk of items ------------------------------------------------------------------------ */
 
-static void take(struct sieve *s)
+/* An add has room for some in the newest link. Else the links are mended, followed or counted, and it begins again. */
+static bool has_room(struct sifting *s)
+{
+    const struct link *newest = newest_of(s);
+
+    if (mends(s, chunk))
+        return false;
+    if (newest->grown)
+        sieve_await_links(s, LINKS_FOLLOW, chunk);
+    else if (newest->room == 0)
+        count_newest(s);
+    return !newest->grown && newest->room > 0;
+}
+
+static void chunk(struct sifting *s)
 {
     const uint64_t room = newest_of(s)->room;
 
+    if (s->task.adds && !has_room(s))
+        return;
     if (s->task.adds)
         sieve_distrust(s); /* the links were counted, or followed */
     sieve_take(s, s->task.adds && room < s->most ? (size_t)room : s->most);
@@ -233,36 +241,20 @@ static void take(struct sieve *s)
         end_chunk(s);
 }
 
-static void chunk(struct sieve *s)
-{
-    const struct link *newest = newest_of(s);
-    const bool adds = s->task.adds;
-
-    if (adds && mends(s, chunk))
-        return;
-    if (adds && newest->grown)
-        sieve_await_links(s, LINKS_FOLLOW, chunk);
-    else if (adds && newest->room == 0)
-        count_newest(s);
-    else
-        take(s);
-}
-
 /* ---- By whole bitmaps -------------------------------------------------------------------------- */
 
-static void read_links(struct sieve *s)
+static void read_links(struct sifting *s)
 {
-    const bool more = s->in != NULL && s->growing.read < links_to_ask(s);
-    struct link *link = more ? redis_link(s->filter, s->growing.read) : NULL;
+    struct link *link = s->growing.read < links_to_ask(s) ? redis_link(s->filter, s->growing.read) : NULL;
 
-    if (more && bulk_pays_to_look(link, s->n, (double)s->n))
+    if (link != NULL && bulk_pays_to_look(link, s->n, (double)s->n))
         sieve_by_bitmaps(s, BULK_LOOK, link, s->items, s->n, s->in, link_read);
     else
         chunk(s);
 }
 
 /* If there is no memory for bitmaps, asks the links. */
-static void link_read(struct sieve *s)
+static void link_read(struct sifting *s)
 {
     if (s->refused) {
         chunk(s);
@@ -274,7 +266,7 @@ static void link_read(struct sieve *s)
 
 /* ---- The call ---------------------------------------------------------------------------------- */
 
-static void begin(struct sieve *s)
+static void begin(struct sifting *s)
 {
     /* replicas need not have what a bitmap shows, and must have what an add has found in */
     const bool may = links_to_ask(s) > 0 && !(s->task.adds && s->task.link->server->sends_all);
@@ -284,10 +276,13 @@ static void begin(struct sieve *s)
     s->growing.reached = s->filter->reached;
     if (reads) /* item by item there need be no memory for it */
         s->in = s->task.adds ? alloc.calloc(FLAGS_BYTES(s->n), 1) : s->yes;
-    read_links(s);
+    if (s->in != NULL)
+        read_links(s);
+    else
+        chunk(s);
 }
 
-static void release(struct sieve *s)
+static void release(struct sifting *s)
 {
     unreserve(s, s->chunk);
     if (s->task.status == HIBLOOM_OK && s->task.adds && s->filter->reached < s->growing.reached)

@@ -112,23 +112,21 @@ static bool take_length(struct task *task, uint32_t i, const struct reply *reply
 {
     struct link_key *own = &task->link->keys[i];
     uint64_t length;
-    char key[KEYS_SIZE];
 
     if (!task_expect_count(task, reply, i, &length))
         return false;
     const bool shorter = length < own->length, absent = length == 0 && (own->length != 0 || !may_be_absent);
     if (!reply->by_replica)
         own->length = shorter ? UINT64_MAX : length;
-    keys_name(key, task->link, i);
     if (absent)
         task_fail(task, HIBLOOM_ENOTFOUND,
                   "'%s' is not there: deleted, evicted, expired or never made; attach it again to begin a new one",
-                  key);
+                  link_key(task->link, i, KEY_NAME));
     else if (shorter)
         task_fail(task, HIBLOOM_ECORRUPT,
                   "'%s' was lost or cut short since this handle saw it; what is there now "
                   "was added since; attach it again",
-                  key);
+                  link_key(task->link, i, KEY_NAME));
     return !absent && !shorter;
 }
 
@@ -170,8 +168,6 @@ static bool take_config(struct task *task, uint32_t field, const struct reply *r
 
 static bool take_bare(struct task *task, uint32_t i, uint32_t index, const struct reply *reply, bool may_be_absent)
 {
-    char key[KEYS_SIZE];
-
     if (i == task->link->count)
         return take_config(task, index, reply);
     if (index == 0)
@@ -179,8 +175,8 @@ static bool take_bare(struct task *task, uint32_t i, uint32_t index, const struc
     if (!task_expect(task, reply, REDIS_REPLY_STRING, i))
         return false;
     if (strcmp(reply->text, RECORD_FORMAT) == 0) {
-        keys_name(key, task->link, i);
-        task_fail(task, HIBLOOM_EMISMATCH, "'%s' is no bare bitmap but a filter with a spec: open it", key);
+        task_fail(task, HIBLOOM_EMISMATCH, "'%s' is no bare bitmap but a filter with a spec: open it",
+                  link_key(task->link, i, KEY_NAME));
         return false;
     }
     return true;
@@ -215,7 +211,7 @@ void guard_take_before(struct talk *talk, uint32_t i, uint32_t index, const stru
 /* ---- What happened --------------------------------------------------------------- */
 
 /* Tags: the key, the root of its link, the root of the first link. */
-enum { AT_KEY, AT_ROOT, AT_HEAD };
+enum { AT_KEY, AT_ROOT, AT_FIRST };
 
 static void ask_end(struct link *link, struct outbox *outbox, uint32_t tag, uint32_t i)
 {
@@ -229,7 +225,7 @@ static void ask_end(struct link *link, struct outbox *outbox, uint32_t tag, uint
 }
 
 /* Is it a further link of a filter that is open? */
-static bool has_head(const struct link *link)
+static bool has_first(const struct link *link)
 {
     return link->number > 0 && link->of->first.count > 0;
 }
@@ -260,30 +256,33 @@ static void write_stored(const char *stored, char text[SPEC_TEXT_SIZE])
 
 static void fail_other(struct task *task, uint32_t i, const char *unseeded)
 {
-    char key[KEYS_SIZE];
-
-    keys_name(key, task->link, i);
-    task_fail(task, HIBLOOM_EMISMATCH, "'%s' holds a filter of another spec or seed: %s", key, unseeded);
+    task_fail(task, HIBLOOM_EMISMATCH, "'%s' holds a filter of another spec or seed: %s",
+              link_key(task->link, i, KEY_NAME), unseeded);
 }
 
 static void take_finding(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
     struct task *task = &talk->task;
-    const struct link *link = tag == AT_HEAD ? &task->link->of->first : task->link;
+    const struct link *link = tag == AT_FIRST ? &task->link->of->first : task->link;
     const uint32_t i = tag == AT_KEY ? talk->other_key : 0;
     char text[SPEC_TEXT_SIZE];
     struct record record = {0};
 
     if (index == 1) {
-        (void)task_expect_count(task, reply, i, tag == AT_KEY ? &talk->length : &(uint64_t){0});
+        uint64_t length;
+        if (task_expect_count(task, reply, i, &length) && tag == AT_KEY)
+            talk->is_longer = length > spec_bitmap_bytes(link->spec);
         return;
     }
     task_fail_as(task, task_check(task, link, reply, REDIS_REPLY_STRING, i));
     if (reply->type != REDIS_REPLY_STRING)
         return;
     const enum record_found found = record_read_end(reply->text, reply->text_len, &record);
-    const bool same_spec = found == RECORD_FOUND && spec_says(link->spec, record.text);
-    talk->found[tag] = (struct finding){found, record.state, record.generation, record.id, same_spec, NULL};
+    talk->found[tag] = (struct finding){.found = found,
+                                        .state = record.state,
+                                        .same_spec = found == RECORD_FOUND && spec_says(link->spec, record.text),
+                                        .same_generation = record.generation == link->generation,
+                                        .same_id = record.id == link->keys[i].id};
     if (found == RECORD_FOUND || found == RECORD_NEWER) {
         write_stored(record.text, text);
         talk->found[tag].text = task_say(task, "%s", text);
@@ -300,14 +299,13 @@ static void fail_anew(struct task *task, const char *key)
 /* The key, as its record says, is another filter's. */
 static void fail_replaced(struct task *task, uint32_t i, const char *theirs)
 {
-    char ours[SPEC_TEXT_SIZE], key[KEYS_SIZE];
+    char ours[SPEC_TEXT_SIZE];
 
     write_unseeded(task->link->spec, ours);
-    keys_name(key, task->link, i);
     if (strcmp(ours, theirs) != 0)
         fail_other(task, i, theirs);
     else
-        fail_anew(task, key);
+        fail_anew(task, link_key(task->link, i, KEY_NAME));
 }
 
 static void fail_removed(struct task *task, const char *key)
@@ -352,47 +350,43 @@ static const struct finding *root_of(const struct talk *talk)
     return &talk->found[talk->other_key == 0 ? AT_KEY : AT_ROOT];
 }
 
-static bool is_key(const struct link *link, uint32_t i, const struct finding *finding)
+static bool is_key(const struct finding *finding)
 {
-    return finding->generation == link->generation && finding->id == link->keys[i].id;
+    return finding->same_generation && finding->same_id;
 }
 
 /* A further link: is its filter gone, or another one, or has that lost the link? */
-static void judge_head(struct talk *talk)
+static void judge_first(struct talk *talk)
 {
     struct task *task = &talk->task;
-    const struct finding *root = root_of(talk), *at_head = &talk->found[AT_HEAD];
-    const struct link *link = task->link, *head = &link->of->first;
-    const bool link_is_there = root->found == RECORD_FOUND && is_key(link, 0, root);
-    char key[KEYS_SIZE];
+    const struct finding *root = root_of(talk), *at_first = &talk->found[AT_FIRST];
+    const struct link *link = task->link, *first = &link->of->first;
+    const bool link_is_there = root->found == RECORD_FOUND && is_key(root);
+    const char *key = link_key(first, 0, KEY_NAME);
 
-    keys_name(key, head, 0);
-    if (at_head->found == RECORD_NOTHING)
+    if (at_first->found == RECORD_NOTHING)
         fail_absent(task, key);
-    else if (at_head->found == RECORD_NONE)
+    else if (at_first->found == RECORD_NONE)
         fail_no_filter(task, key);
-    else if (at_head->found == RECORD_DAMAGED)
+    else if (at_first->found == RECORD_DAMAGED)
         fail_altered(task, key);
-    else if (!is_key(head, 0, at_head))
+    else if (!is_key(at_first))
         fail_anew(task, key);
-    else if (at_head->state == RECORD_REMOVING)
+    else if (at_first->state == RECORD_REMOVING)
         fail_removed(task, link->of->handle->name);
-    else if (!link_is_there) {
-        keys_name(key, link, 0);
-        guard_fail_link(task, key);
-    }
+    else if (!link_is_there)
+        guard_fail_link(task, link_key(link, 0, KEY_NAME));
 }
 
 /* Several keys: the root tells whether the filter is gone or has lost a key. */
 static void judge_several(struct talk *talk, const char *key)
 {
     struct task *task = &talk->task;
-    const struct link *link = task->link;
     const struct finding *root = root_of(talk);
 
     if (root->found != RECORD_FOUND)
         return;
-    if (root->generation != link->generation)
+    if (!root->same_generation)
         fail_replaced(task, 0, root->text);
     else if (root->state == RECORD_REMOVING)
         fail_removed(task, link_name(task->link, LINK_NAME));
@@ -409,21 +403,19 @@ static void judge_diagnosis(struct talk *talk, struct outbox *outbox)
     const struct link *link = task->link;
     const struct finding *there = &talk->found[AT_KEY];
     const enum record_found found = there->found;
-    char key[KEYS_SIZE];
+    const char *key = link_key(link, talk->other_key, KEY_NAME);
 
-    keys_name(key, task->link, talk->other_key);
-    if (has_head(task->link))
-        judge_head(talk);
+    if (has_first(task->link))
+        judge_first(talk);
     if (link->count > 1)
         judge_several(talk, key);
     else if (found == RECORD_FOUND && there->state == RECORD_REMOVING)
         fail_removed(task, key);
     if (found == RECORD_NOTHING)
         fail_absent(task, key);
-    else if (found == RECORD_NEWER ||
-             (found == RECORD_FOUND && (!there->same_spec || there->id != link->keys[talk->other_key].id)))
+    else if (found == RECORD_NEWER || (found == RECORD_FOUND && (!there->same_spec || !there->same_id)))
         fail_replaced(task, talk->other_key, there->text);
-    else if (found == RECORD_NONE && talk->length <= spec_bitmap_bytes(link->spec))
+    else if (found == RECORD_NONE && !talk->is_longer)
         fail_no_filter(task, key);
     else
         fail_altered(task, key);
@@ -434,8 +426,8 @@ static void diagnose(struct talk *talk, struct outbox *outbox)
     ask_end(talk->task.link, outbox, AT_KEY, talk->other_key);
     if (talk->other_key != 0)
         ask_end(talk->task.link, outbox, AT_ROOT, 0);
-    if (has_head(talk->task.link))
-        ask_end(&talk->task.link->of->first, outbox, AT_HEAD, 0);
+    if (has_first(talk->task.link))
+        ask_end(&talk->task.link->of->first, outbox, AT_FIRST, 0);
     talk_then(talk, take_finding, judge_diagnosis);
 }
 

@@ -125,10 +125,10 @@ void life_take_place(struct talk *, uint32_t tag, uint32_t index, const struct r
 bool life_has_filter(const struct life *, unsigned place);
 unsigned life_other_place(const struct life *);
 
-/* Asks what is in the place of the link that would follow; tags of its replies, from this one on. */
+/* Asks what is in the place of the link that would follow; tags of its replies, from this one on. life_take_place takes
+ * these, too. */
 #define LIFE_TAG_AHEAD 3u
 void life_ask_ahead(struct life *, struct outbox *);
-void life_take_ahead(struct talk *, uint32_t tag, uint32_t index, const struct reply *);
 
 /* The handle's root says ready. Is a ready link of its chain ahead all the same? Then it has grown, and does not tell. */
 void life_note_ahead(struct life *);

@@ -103,6 +103,12 @@ const char *link_name(const struct link *link, char name[LINK_NAME_SIZE])
     return name;
 }
 
+const char *link_key(const struct link *link, uint32_t i, char key[KEYS_SIZE])
+{
+    keys_name(key, link, i);
+    return key;
+}
+
 /* ---- Opened, and closed --------------------------------------------------------------------- */
 
 static bool fits(struct task *task, const struct spec *spec, size_t text_len)

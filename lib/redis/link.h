@@ -125,6 +125,10 @@ void link_close(struct link *);
 #define LINK_NAME ((char[LINK_NAME_SIZE]){""})
 const char *link_name(const struct link *, char name[LINK_NAME_SIZE]);
 
+/* The same of its key number i. */
+#define KEY_NAME ((char[KEYS_SIZE]){""})
+const char *link_key(const struct link *, uint32_t i, char key[KEYS_SIZE]);
+
 static inline void link_note_epoch(struct link *link, uint32_t i, uint64_t epoch)
 {
     if (link->keys[i].epoch != epoch)

@@ -228,27 +228,36 @@ void links_go_on(struct links *l)
 
 _Static_assert(SPEC_LINKS_MAX <= 32, "a bit for each");
 
-/* What is no string, or may not be read, is something: its removal finds out. */
+/* A link that is no string, or may not be read, is something: its removal finds out. Tags: the first link of the
+ * exchange. */
 static void take_there(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
     struct links *l = (struct links *)((char *)talk - offsetof(struct links, talk));
 
     if (reply->type != REDIS_REPLY_STRING || reply->text_len > 0)
-        l->there |= UINT32_C(1) << tag & ~l->tried;
+        l->there |= UINT32_C(1) << (tag + index / 2) & ~l->tried;
 }
 
-/* At both places that a link's name stands for. */
+/* At both places that a link's name stands for. In a cluster each key has an exchange, since while a slot moves
+ * its keys lie on two servers. Else one exchange has them all. */
 static void ask_there(struct talk *talk, struct outbox *outbox)
 {
+    const struct link *first = talk->task.link;
+    const bool together = !first->server->clustered;
+
     for (uint32_t number = 1; number < SPEC_LINKS_MAX; number++)
         for (int several = 0; several < 2; several++) {
             char link[LINK_NAME_SIZE], name[KEYS_SIZE];
-            keys_link(link, talk->task.link->of->handle->name, number);
+            keys_link(link, first->of->handle->name, number);
             const struct argument key = {name, keys_at(name, link, several != 0, 0)};
-            outbox_begin(outbox, number, key);
+            if (!together || (number == 1 && several == 0))
+                outbox_begin(outbox, number, key);
             command_getrange(&outbox->commands, key, 0, 1);
-            outbox_end(outbox);
+            if (!together)
+                outbox_end(outbox);
         }
+    if (together)
+        outbox_end(outbox);
     talk_then(talk, take_there, NULL);
 }
 

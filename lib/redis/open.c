@@ -17,8 +17,14 @@ static size_t place_key(const struct life *life, unsigned place, char key[KEYS_S
     return keys_at(key, link_name(life->talk.task.link, LINK_NAME), place == PLACE_ROOT, 0);
 }
 
+static void take_ahead(struct talk *, unsigned place, const struct reply *);
+
 void life_take_place(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
+    if (tag >= LIFE_TAG_AHEAD) {
+        take_ahead(talk, tag - LIFE_TAG_AHEAD, reply);
+        return;
+    }
     struct life_place *place = &life_of(talk)->place[tag];
     struct task *task = &talk->task;
     char key[KEYS_SIZE];
@@ -35,16 +41,20 @@ void life_take_place(struct talk *talk, uint32_t tag, uint32_t index, const stru
     }
 }
 
+static void ask_end(struct outbox *outbox, uint32_t tag, struct argument key)
+{
+    outbox_begin(outbox, tag, key);
+    record_ask_end(&outbox->commands, key);
+    outbox_end(outbox);
+}
+
 void life_ask_place(struct talk *talk, struct outbox *outbox, unsigned place)
 {
     struct life *life = life_of(talk);
     char key[KEYS_SIZE];
-    const struct argument name = {key, place_key(life, place, key)};
 
     memset(&life->place[place], 0, sizeof life->place[place]);
-    outbox_begin(outbox, place, name);
-    record_ask_end(&outbox->commands, name);
-    outbox_end(outbox);
+    ask_end(outbox, place, (struct argument){key, place_key(life, place, key)});
 }
 
 bool life_has_filter(const struct life *life, unsigned place)
@@ -77,18 +87,14 @@ void life_ask_ahead(struct life *life, struct outbox *outbox)
     memset(&life->ahead, 0, sizeof life->ahead);
     life->ahead.asked = true;
     for (unsigned place = 0; place < 2 && name_ahead(life, link); place++) {
-        const struct argument name = {key, keys_at(key, link, place == PLACE_ROOT, 0)};
-        outbox_begin(outbox, LIFE_TAG_AHEAD + place, name);
-        record_ask_end(&outbox->commands, name);
-        outbox_end(outbox);
+        ask_end(outbox, LIFE_TAG_AHEAD + place, (struct argument){key, keys_at(key, link, place == PLACE_ROOT, 0)});
         outbox_last(outbox)->at_primary = true;
     }
 }
 
-void life_take_ahead(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
+static void take_ahead(struct talk *talk, unsigned place, const struct reply *reply)
 {
     struct life *life = life_of(talk);
-    const unsigned place = tag - LIFE_TAG_AHEAD;
     struct record record = {0};
     struct spec spec = {0};
     char name[LINK_NAME_SIZE];
@@ -132,13 +138,13 @@ static void judge_ahead(struct talk *talk, struct outbox *outbox)
 static void look_ahead(struct talk *talk, struct outbox *outbox)
 {
     life_ask_ahead(life_of(talk), outbox);
-    talk_then(talk, life_take_ahead, judge_ahead);
+    talk_then(talk, life_take_place, judge_ahead);
 }
 
 static void take_look(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
     if (tag >= LIFE_TAG_AHEAD)
-        life_take_ahead(talk, tag, index, reply);
+        life_take_place(talk, tag, index, reply);
     else
         (void)guard_take(talk, 0, index, reply);
 }
@@ -152,14 +158,6 @@ void life_look(struct talk *talk, struct outbox *outbox)
 }
 
 /* ---- The places, and a link further where it is known that there may be one ----- */
-
-static void take_places(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
-{
-    if (tag >= LIFE_TAG_AHEAD)
-        life_take_ahead(talk, tag, index, reply);
-    else
-        life_take_place(talk, tag, index, reply);
-}
 
 static void judge_places(struct talk *, struct outbox *);
 
@@ -175,7 +173,7 @@ void life_read_places(struct talk *talk, struct outbox *outbox)
     life_ask_place(talk, outbox, PLACE_ROOT);
     if (life->goal == LIFE_OPEN && like != NULL && like->growth != 0)
         life_ask_ahead(life, outbox);
-    talk_then(talk, take_places, judge_places);
+    talk_then(talk, life_take_place, judge_places);
 }
 
 /* ---- Judging --------------------------------------------------------------- */
@@ -464,14 +462,12 @@ static void fail_lost(struct life *life)
 {
     const struct link *link = life->talk.task.link;
     uint32_t i = 0;
-    char key[KEYS_SIZE];
 
     while (life->checking.seen[i] == link->keys[life->range.first + i].id)
         i++;
-    keys_name(key, life->talk.task.link, life->range.first + i);
     task_fail(&life->talk.task, HIBLOOM_ECORRUPT,
-              "'%s', one of the keys of '%s', is lost: hibloom_repair makes lost keys anew, empty", key,
-              link_name(life->talk.task.link, LINK_NAME));
+              "'%s', one of the keys of '%s', is lost: hibloom_repair makes lost keys anew, empty",
+              link_key(link, life->range.first + i, KEY_NAME), link_name(link, LINK_NAME));
 }
 
 static void judge_lost(struct talk *talk, struct outbox *outbox)

@@ -32,11 +32,9 @@ static bool is_segmented(const struct link *link)
     return spec_segments(link->spec) > 1;
 }
 
-/* A pipeline holds runs in several keys, one in each. Else it holds one run. Its parts may come from two chunks,
- * or each chunk would end in a short pipeline. */
-static bool has_several_runs(const struct walk *walk)
+static bool has_several_runs(const struct walk *walk, const struct link *first)
 {
-    return walk->links > 1 || is_segmented(walk->in->link);
+    return walk->links > 1 || is_segmented(first);
 }
 
 /* ---- A chunk of items ------------------------------------------------------------ */
@@ -138,8 +136,8 @@ static void put_item(struct walk *walk, struct pipeline *pipeline, uint64_t plac
                             .known = pipeline->known + at,
                             .order = pipeline->order,
                             .from = pipeline->from,
-                            .slice = &walk->slice,
-                            .begins = encoding_begins_slice(link->link, &walk->slice, segment)};
+                            .slice = walk->slice,
+                            .begins = walk->slice != NULL && encoding_begins_slice(link->link, walk->slice, segment)};
     }
     run->items++;
     pipeline->item[pipeline->items++] = (uint32_t)(walk->chunk.base - pipeline->base) + item;
@@ -168,8 +166,9 @@ static void sort_by_key(const struct link *link, struct run *run)
  * them. */
 static bool goes_on(struct walk *walk)
 {
-    return has_several_runs(walk) ? (walk->chunk.next < walk->chunk.items || has_links(walk)) && has_items(walk)
-                                  : has_items(walk);
+    return has_several_runs(walk, walk->in->link)
+               ? (walk->chunk.next < walk->chunk.items || has_links(walk)) && has_items(walk)
+               : has_items(walk);
 }
 
 bool pipeline_fill(struct walk *walk, struct pipeline *pipeline)
@@ -204,13 +203,18 @@ struct most {
     size_t key, digits, keys;
 };
 
-static struct most most_of(const struct walk *walk)
+static struct link *link_at(struct link *first, uint32_t i)
+{
+    return redis_link(first->of, first->number + i);
+}
+
+static struct most most_of(struct walk *walk, struct link *first)
 {
     struct most most = {.hashes = 1};
     char name[KEYS_SIZE];
 
     for (uint32_t i = 0; i < walk->links; i++) {
-        const struct link *link = walk->in[i].link;
+        const struct link *link = link_at(first, i);
         const struct spec *spec = link->spec;
         const uint32_t keys = link->count;
         const size_t key = keys_name(name, link, keys - 1) + 8;
@@ -219,27 +223,40 @@ static struct most most_of(const struct walk *walk)
         most.key = key > most.key ? key : most.key;
         most.digits = digits > most.digits ? digits : most.digits;
         most.keys = keys > most.keys ? keys : most.keys;
+        walk->keys += keys;
     }
     return most;
 }
 
+/* Runs that a pipeline has, at most. A pipeline holds runs in several keys, one in each. Else it holds one run. Its
+ * parts may come from two chunks, or each chunk would end in a short pipeline. */
+static size_t most_runs(const struct walk *walk, const struct link *first)
+{
+    return has_several_runs(walk, first) ? least(walk->pipeline_items, walk->keys) : 1;
+}
+
 /* Estimates by the encoding's figures for a bit and an item, and by the digits of key and
  * offset. */
-static void estimate(struct walk *walk, const struct most *most)
+static void estimate(struct walk *walk, const struct link *first, const struct most *most, bool answers)
 {
     const struct encoding *encoding = walk->encoding;
     const uint32_t k = most->hashes;
     const size_t guards = walk_by_key(walk) ? most->keys : 1, entries = walk->n * walk->links;
     const size_t names = encoding->all_keys || encoding->proves ? 0 : encoding->each_bit ? k : 1; /* of keys, an item */
-    /* keys of a script */
-    const size_t others = encoding->proves && walk->missing != NULL ? walk->in->link->spec->slices : 0;
+    const size_t others = encoding->proves && answers ? first->spec->slices : 0;                  /* keys of a script */
 
     walk->item_bytes = encoding->item_bytes + k * (encoding->bit_bytes + most->digits) + names * most->key;
     walk->guard_bytes = (guards + others) * (most->key + 40) + (encoding->proves ? SCRIPT_BYTES : 0);
     /* the guards shall not be most of it */
     walk->pipeline_bytes = 4 * walk->guard_bytes > PIPELINE_BYTES ? 4 * walk->guard_bytes : PIPELINE_BYTES;
     walk->pipeline_items = (uint32_t)least(entries, (encoding->proves ? SCRIPT_BITS : PIPELINE_BITS) / k);
-    walk->chunk_items = (uint32_t)least(walk->n, (has_several_runs(walk) ? CHUNK_BITS_SEVERAL : PIPELINE_BITS) / k);
+    walk->chunk_items = (uint32_t)least(walk->n,
+                                        (has_several_runs(walk, first) ? CHUNK_BITS_SEVERAL : PIPELINE_BITS) / k);
+    const size_t bytes = entries *
+                             (walk->item_bytes > encoding->answer_bytes ? walk->item_bytes : encoding->answer_bytes) +
+                         most_runs(walk, first) * walk->guard_bytes;
+    const bool one = bytes < PIPELINE_BYTES_LEAST && entries <= walk->pipeline_items && walk->n <= walk->chunk_items;
+    walk->pipelined = one ? 1 : WALK_PIPELINES; /* one that is not full has all */
 }
 
 /* Takes `count` elements from `memory`, or only counts if that is NULL. */
@@ -251,55 +268,60 @@ static void *take_array_of(unsigned char *memory, size_t *used, size_t count, si
     return array;
 }
 
-static size_t lay_out(struct walk *walk, uint32_t k, unsigned char *memory)
+/* Flags, none of which is set. */
+static unsigned char *take_flags(unsigned char *memory, size_t *used, size_t count)
 {
-    const size_t items = walk->pipeline_items, runs = has_several_runs(walk) ? least(items, walk->keys) : 1;
-    const bool spanning = spec_is_spanning(walk->in->link->spec);
+    unsigned char *flags = take_array_of(memory, used, FLAGS_BYTES(count), 1);
+
+    return flags != NULL ? memset(flags, 0, FLAGS_BYTES(count)) : NULL;
+}
+
+static size_t lay_out(struct walk *walk, const struct link *first, uint32_t k, bool answers, unsigned char *memory)
+{
+    const size_t items = walk->pipeline_items, runs = most_runs(walk, first);
+    const bool spanning = spec_is_spanning(first->spec);
+    const bool may_be_late = walk->encoding->sets && first->spec->window != 0;
+    struct pipeline of = {.base = 0};
     size_t used = 0;
 
+    walk->in = take_array_of(memory, &used, walk->links, sizeof *walk->in);
+    walk->pipelines = take_array_of(memory, &used, walk->pipelined, sizeof *walk->pipelines);
+    walk->missing = answers ? take_flags(memory, &used, walk->n * walk->links) : NULL;
+    walk->late = may_be_late ? take_flags(memory, &used, walk->n) : NULL;
     walk->chunk.values = take_array_of(memory, &used, walk->links > 1 ? walk->chunk_items * VALUES : 0,
                                        sizeof *walk->chunk.values);
     walk->chunk.bits = take_array_of(memory, &used, walk->chunk_items * k, sizeof *walk->chunk.bits);
     walk->chunk.order = take_array_of(memory, &used, walk->chunk_items, sizeof *walk->chunk.order);
     walk->chunk.at = take_array_of(memory, &used, walk->chunk_items, sizeof *walk->chunk.at);
-    for (unsigned w = 0; w < 2; w++) {
-        struct pipeline *pipeline = &walk->pipelines[w];
-        pipeline->bits = take_array_of(memory, &used, items * k, sizeof *pipeline->bits);
-        pipeline->run = take_array_of(memory, &used, runs, sizeof *pipeline->run);
-        pipeline->item = take_array_of(memory, &used, items, sizeof *pipeline->item);
-        pipeline->known = take_array_of(memory, &used, items * k, 1);
-        pipeline->proven = take_array_of(memory, &used, walk->keys, 1);
-        pipeline->answers = take_array_of(memory, &used, walk->keys, sizeof *pipeline->answers);
-        pipeline->order = spanning ? take_array_of(memory, &used, items * k, sizeof *pipeline->order) : NULL;
-        pipeline->from = spanning ? take_array_of(memory, &used, walk->keys + 1, sizeof *pipeline->from) : NULL;
+    for (unsigned w = 0; w < walk->pipelined; w++) {
+        of.bits = take_array_of(memory, &used, items * k, sizeof *of.bits);
+        of.run = take_array_of(memory, &used, runs, sizeof *of.run);
+        of.item = take_array_of(memory, &used, items, sizeof *of.item);
+        of.known = take_array_of(memory, &used, items * k, 1);
+        of.proven = take_array_of(memory, &used, walk->keys, 1);
+        of.answers = take_array_of(memory, &used, walk->keys, sizeof *of.answers);
+        of.order = spanning ? take_array_of(memory, &used, items * k, sizeof *of.order) : NULL;
+        of.from = spanning ? take_array_of(memory, &used, walk->keys + 1, sizeof *of.from) : NULL;
+        if (memory != NULL)
+            walk->pipelines[w] = of;
     }
     return used;
 }
 
-/* The links, whose memory is that of the walk of one link, or of their own. */
-static bool make_links(struct walk *walk, struct link *first)
+bool pipeline_make(struct walk *walk, struct link *first, bool answers)
 {
-    walk->in = walk->links > 1 ? alloc.calloc(walk->links, sizeof *walk->in) : &walk->only;
-    for (uint32_t i = 0; walk->in != NULL && i < walk->links; i++) {
-        struct link *link = redis_link(first->of, first->number + i);
-        walk->in[i] = (struct walk_link){
-            .link = link,
-            .hasher = positions_hasher(link->spec),
-            .mark = walk->encoding->sets ? near_mark(link) : near_mark_to_look(link),
-        };
-        walk->keys += link->count;
-    }
-    return walk->in != NULL;
-}
+    const struct most most = most_of(walk, first);
 
-bool pipeline_make(struct walk *walk, struct link *first)
-{
-    if (!make_links(walk, first))
+    estimate(walk, first, &most, answers);
+    walk->memory = alloc.malloc(lay_out(walk, first, most.hashes, answers, NULL));
+    if (walk->memory == NULL)
         return false;
-    const struct most most = most_of(walk);
-    estimate(walk, &most);
-    walk->memory = alloc.malloc(lay_out(walk, most.hashes, NULL));
-    if (walk->memory != NULL)
-        (void)lay_out(walk, most.hashes, walk->memory);
-    return walk->memory != NULL;
+    (void)lay_out(walk, first, most.hashes, answers, walk->memory);
+    for (uint32_t i = 0; i < walk->links; i++) {
+        struct link *link = link_at(first, i);
+        walk->in[i] = (struct walk_link){.link = link,
+                                         .hasher = positions_hasher(link->spec),
+                                         .mark = walk->encoding->sets ? near_mark(link) : near_mark_to_look(link)};
+    }
+    return true;
 }

@@ -27,21 +27,19 @@ static void judge_made(struct talk *talk, struct outbox *outbox)
     struct life *life = life_of(talk);
     const uint32_t i = life->repairing.key;
     struct link *link = talk->task.link;
-    char then[RECORD_ID_DIGITS + 1], key[KEYS_SIZE];
+    char then[RECORD_ID_DIGITS + 1];
 
     if (life->answer == '!' && life_has_patience(life)) { /* late bits are soon taken back */
         life_start_over(talk);
         return;
     }
     if (life->answer == '!') {
-        keys_name(key, link, i);
-        life_fail_taken(life, key);
+        life_fail_taken(life, link_key(link, i, KEY_NAME));
         return;
     }
     if (life->answer_record.generation != link->generation && life->newer == life->answer_record.generation) {
-        keys_name(key, link, i);
         task_fail(&talk->task, HIBLOOM_EMISMATCH, "'%s' is a key of a newer filter than '%s': delete it, then repair",
-                  key, link_name(link, LINK_NAME));
+                  link_key(link, i, KEY_NAME), link_name(link, LINK_NAME));
         return;
     }
     if (life->answer_record.generation != link->generation) { /* is the root what it was? */

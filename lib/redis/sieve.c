@@ -12,7 +12,7 @@
 #define GLANCE 64u
 #define PROOFS 128u /* guards at a time */
 
-static uint64_t mark_of(const struct sieve *s)
+static uint64_t mark_of(const struct sifting *s)
 {
     uint64_t mark = 0;
 
@@ -21,31 +21,31 @@ static uint64_t mark_of(const struct sieve *s)
     return mark;
 }
 
-static bool is_add(const struct sieve *s)
+static bool is_add(const struct sifting *s)
 {
     return s->task.adds;
 }
 
 /* ---- Inner tasks ----------------------------------------------------------------------------- */
 
-static void await(struct sieve *s, struct task *inner, void (*ended)(struct sieve *))
+static void await(struct sifting *s, struct task *inner, void (*ended)(struct sifting *))
 {
     s->task.inner = inner;
     s->ended = ended;
 }
 
-void sieve_await(struct sieve *s, void (*ended)(struct sieve *))
+void sieve_await(struct sifting *s, void (*ended)(struct sifting *))
 {
-    await(s, &s->inner, ended);
+    await(s, &s->inner->task, ended);
 }
 
-void sieve_await_walk(struct sieve *s, void (*ended)(struct sieve *))
+void sieve_await_walk(struct sifting *s, void (*ended)(struct sifting *))
 {
     s->walks = true;
-    await(s, &s->inner, ended);
+    await(s, &s->inner->task, ended);
 }
 
-void sieve_await_links(struct sieve *s, enum links_goal goal, void (*ended)(struct sieve *))
+void sieve_await_links(struct sifting *s, enum links_goal goal, void (*ended)(struct sifting *))
 {
     s->links = alloc.malloc(sizeof *s->links);
     if (s->links == NULL) {
@@ -57,15 +57,15 @@ void sieve_await_links(struct sieve *s, enum links_goal goal, void (*ended)(stru
     await(s, &s->links->task, ended);
 }
 
-void sieve_look(struct sieve *s, struct link *link, uint32_t links, const struct aside *aside,
-                void (*ended)(struct sieve *))
+void sieve_look(struct sifting *s, struct link *link, uint32_t links, const struct aside *aside,
+                void (*ended)(struct sifting *))
 {
-    walk_begin_look(&s->walk, link, links, s->left, s->count, aside);
+    walk_begin_look(&s->inner->walk, link, links, s->left, s->count, aside);
     sieve_await_walk(s, ended);
 }
 
-void sieve_by_bitmaps(struct sieve *s, enum bulk_way way, struct link *link, const hibloom_item *items, size_t n,
-                      unsigned char *yes, void (*ended)(struct sieve *))
+void sieve_by_bitmaps(struct sifting *s, enum bulk_way way, struct link *link, const hibloom_item *items, size_t n,
+                      unsigned char *yes, void (*ended)(struct sifting *))
 {
     s->bulk = alloc.malloc(sizeof *s->bulk);
     if (s->bulk == NULL) {
@@ -77,14 +77,14 @@ void sieve_by_bitmaps(struct sieve *s, enum bulk_way way, struct link *link, con
     await(s, &s->bulk->task, ended);
 }
 
-void sieve_rest(struct sieve *s, unsigned ms, void (*ended)(struct sieve *))
+void sieve_rest(struct sifting *s, unsigned ms, void (*ended)(struct sifting *))
 {
     s->task.pause_ms = ms;
     s->rests = true;
     s->ended = ended;
 }
 
-void sieve_free_inner(struct sieve *s)
+void sieve_free_inner(struct sifting *s)
 {
     if (s->links != NULL)
         s->denied |= s->links->denied;
@@ -94,17 +94,17 @@ void sieve_free_inner(struct sieve *s)
     s->links = NULL;
     s->bulk = NULL;
     s->walks = false;
-    s->task.inner = &s->inner;
+    s->task.inner = &s->inner->task;
 }
 
-void sieve_read_walk(struct sieve *s)
+void sieve_read_walk(struct sifting *s)
 {
-    walk_read(&s->walk, s->answers);
+    walk_read(&s->inner->walk, s->answers);
     sieve_free_inner(s);
 }
 
 /* Nothing is under way any more. */
-static void release(struct sieve *s)
+static void release(struct sifting *s)
 {
     sieve_free_inner(s);
     if (s->policy->release != NULL)
@@ -115,7 +115,7 @@ static void release(struct sieve *s)
 }
 
 /* The call goes item by item then. */
-static bool is_refused(struct sieve *s)
+static bool is_refused(struct sifting *s)
 {
     if (s->bulk == NULL || s->task.status != HIBLOOM_OK || !bulk_was_refused(s->bulk))
         return false;
@@ -123,9 +123,9 @@ static bool is_refused(struct sieve *s)
     return true;
 }
 
-static void inner_ended(struct sieve *s)
+static void inner_ended(struct sifting *s)
 {
-    void (*const ended)(struct sieve *) = s->ended;
+    void (*const ended)(struct sifting *) = s->ended;
 
     s->refused = is_refused(s);
     if (!s->refused)
@@ -139,7 +139,7 @@ static void inner_ended(struct sieve *s)
         release(s);
 }
 
-static void begin_call(struct sieve *s)
+static void begin_call(struct sifting *s)
 {
     s->begun = true;
     s->at = 0;
@@ -150,9 +150,9 @@ static void begin_call(struct sieve *s)
         release(s);
 }
 
-static void end_rest(struct sieve *s)
+static void end_rest(struct sifting *s)
 {
-    void (*const ended)(struct sieve *) = s->ended;
+    void (*const ended)(struct sifting *) = s->ended;
 
     s->rests = false;
     s->ended = NULL;
@@ -162,7 +162,7 @@ static void end_rest(struct sieve *s)
 
 static enum task_next next(struct task *task, struct outbox *outbox)
 {
-    struct sieve *s = (struct sieve *)task;
+    struct sifting *s = (struct sifting *)task;
 
     if (!s->begun && task->status == HIBLOOM_OK)
         begin_call(s);
@@ -183,7 +183,7 @@ static const struct task_class sieve_class = {next, task_reply_inner};
 
 /* ---- What is left ------------------------------------------------------------------------------- */
 
-void sieve_keep(struct sieve *s, bool answer)
+void sieve_keep(struct sifting *s, bool answer)
 {
     size_t kept = 0;
 
@@ -195,13 +195,13 @@ void sieve_keep(struct sieve *s, bool answer)
     s->count = kept;
 }
 
-void sieve_note(struct sieve *s)
+void sieve_note(struct sifting *s)
 {
     for (size_t i = 0; i < s->count; i++)
         flags_set(s->yes, s->at + s->which[i]);
 }
 
-void sieve_note_found(struct sieve *s)
+void sieve_note_found(struct sifting *s)
 {
     for (size_t i = 0; i < s->count; i++)
         if (s->answers[i])
@@ -227,50 +227,50 @@ static uint32_t first_key(const struct link *link)
 }
 
 /* Room for the keys of all links: there may be more by now. */
-static bool make_touched(struct sieve *s)
+static bool make_relied(struct sifting *s)
 {
     const struct link *newest = redis_newest(s->filter);
     const uint32_t keys = first_key(newest) + newest->count;
-    unsigned char *touched = keys > s->out.keys ? alloc.realloc(s->out.touched, keys) : s->out.touched;
+    unsigned char *relied = keys > s->out.keys ? alloc.realloc(s->out.relied, keys) : s->out.relied;
 
-    if (touched == NULL)
+    if (relied == NULL)
         return false;
-    memset(touched + s->out.keys, 0, keys - s->out.keys);
-    s->out.touched = touched;
+    memset(relied + s->out.keys, 0, keys - s->out.keys);
+    s->out.relied = relied;
     s->out.keys = keys;
     return true;
 }
 
 /* Items that are left out rely on their keys; in a partitioned link, on all keys. */
-static void touch(struct sieve *s, const struct link *link, const hibloom_item *items, const bool *out, size_t n)
+static void rely_on(struct sifting *s, const struct link *link, const hibloom_item *items, const bool *out, size_t n)
 {
     const struct hasher hasher = positions_hasher(link->spec);
-    unsigned char *const touched = s->out.touched + first_key(link);
+    unsigned char *const relied = s->out.relied + first_key(link);
     uint64_t bits[HIBLOOM_HASHES_MAX];
 
     if (memchr(out, 1, n) == NULL)
         return;
     s->out.any = true;
     if (link->number > 0)
-        s->out.touched[0] = 1; /* while keys expire the first root goes first */
+        s->out.relied[0] = 1; /* while keys expire the first root goes first */
     if (spec_segments(link->spec) == 1)
-        memset(touched, 1, link->count);
+        memset(relied, 1, link->count);
     for (size_t i = 0; spec_segments(link->spec) > 1 && i < n; i++)
         if (out[i])
-            touched[hasher.indexes(&hasher, items[i].data, items[i].len, bits)] = 1;
+            relied[hasher.indexes(&hasher, items[i].data, items[i].len, bits)] = 1;
 }
 
-bool sieve_touch_all(struct sieve *s)
+bool sieve_rely_on_all(struct sifting *s)
 {
-    if (!make_touched(s))
+    if (!make_relied(s))
         return false;
-    memset(s->out.touched, 1, s->out.keys);
+    memset(s->out.relied, 1, s->out.keys);
     s->out.since_ns = clock_now_ns();
     return true;
 }
 
 /* Is anything near that a call may rely on? */
-static bool has_near(struct sieve *s)
+static bool has_near(struct sifting *s)
 {
     bool near = false;
 
@@ -280,7 +280,7 @@ static bool has_near(struct sieve *s)
 }
 
 /* Notes in `answers` whether each item is near. */
-static void find_near(struct sieve *s, const hibloom_item *items, size_t n, bool touches)
+static void find_near(struct sifting *s, const hibloom_item *items, size_t n, bool relies)
 {
     bool found[SAMPLE];
 
@@ -291,8 +291,8 @@ static void find_near(struct sieve *s, const hibloom_item *items, size_t n, bool
         for (size_t at = 0, some; near != NULL && at < n; at += some) {
             some = n - at < SAMPLE ? n - at : SAMPLE;
             bits_contains(near, items + at, some, found);
-            if (touches)
-                touch(s, link, items + at, found, some);
+            if (relies)
+                rely_on(s, link, items + at, found, some);
             for (size_t i = 0; i < some; i++)
                 s->answers[at + i] = s->answers[at + i] || found[i];
         }
@@ -300,14 +300,14 @@ static void find_near(struct sieve *s, const hibloom_item *items, size_t n, bool
 }
 
 /* Some of the next n items are left. */
-static void take_sample(struct sieve *s, size_t n, size_t sample)
+static void take_sample(struct sifting *s, size_t n, size_t sample)
 {
     for (size_t i = 0; i < sample; i++)
         s->left[i] = s->items[s->at + i * (n / sample)];
 }
 
 /* The number of near items in a sample of the next n items. */
-static size_t count_near(struct sieve *s, size_t n, size_t sample)
+static size_t count_near(struct sifting *s, size_t n, size_t sample)
 {
     size_t count = 0;
 
@@ -318,7 +318,7 @@ static size_t count_near(struct sieve *s, size_t n, size_t sample)
     return count;
 }
 
-double sieve_expect_sent(struct sieve *s)
+double sieve_expect_sent(struct sifting *s)
 {
     const size_t sample = s->n < SAMPLE ? s->n : SAMPLE;
 
@@ -329,13 +329,13 @@ double sieve_expect_sent(struct sieve *s)
 
 /* Where a few items are all new the rest most often are, too. To look at them cost some percent of a call. Items
  * that are near may also be sent: the answers are as right. */
-static bool looks_near(struct sieve *s)
+static bool looks_near(struct sifting *s)
 {
-    return !s->out.again && has_near(s) && make_touched(s) &&
+    return !s->out.again && has_near(s) && make_relied(s) &&
            (s->chunk < 4 * GLANCE || count_near(s, s->chunk, GLANCE) > 0);
 }
 
-void sieve_take(struct sieve *s, size_t most)
+void sieve_take(struct sifting *s, size_t most)
 {
     const hibloom_item *items = s->items + s->at;
     const uint64_t mark = mark_of(s);
@@ -352,7 +352,7 @@ void sieve_take(struct sieve *s, size_t most)
     s->out.mark = mark;
     s->out.since_ns = s->begun_ns; /* one good guard in a call is enough for all that it leaves out */
     if (s->out.keys > 0)
-        memset(s->out.touched, 0, s->out.keys);
+        memset(s->out.relied, 0, s->out.keys);
     const bool near = looks_near(s);
     if (near)
         find_near(s, items, s->chunk, true);
@@ -388,7 +388,7 @@ static void take_proof(struct talk *talk, uint32_t tag, uint32_t index, const st
 
 /* If an add is not sent, the server has to show that it would have taken it. A demoted primary, which may lack
  * known bits, refuses only writing commands. BITFIELD counts as one. */
-static void ask_proof(struct sieve *s, struct outbox *outbox, uint32_t tag, struct link *link, uint32_t i)
+static void ask_proof(struct sifting *s, struct outbox *outbox, uint32_t tag, struct link *link, uint32_t i)
 {
     char name[KEYS_SIZE];
     const struct argument key = link_begin(link, outbox, tag, i, name);
@@ -404,11 +404,11 @@ static void ask_proof(struct sieve *s, struct outbox *outbox, uint32_t tag, stru
 
 static void ask_proofs(struct talk *talk, struct outbox *outbox)
 {
-    struct sieve *s = sieve_of(talk);
+    struct sifting *s = sieve_of(talk);
 
     for (uint32_t asked = 0, i; s->out.at < s->out.keys && asked < PROOFS; s->out.at++) {
         struct link *link = redis_key_of(s->filter, s->out.at, &i);
-        if (s->out.touched[s->out.at] && !near_is_fresh(link, i, s->out.since_ns)) {
+        if (s->out.relied[s->out.at] && !near_is_fresh(link, i, s->out.since_ns)) {
             ask_proof(s, outbox, s->out.at, link, i);
             asked++;
         }
@@ -416,16 +416,16 @@ static void ask_proofs(struct talk *talk, struct outbox *outbox)
     talk_then(talk, take_proof, s->out.at < s->out.keys ? ask_proofs : NULL);
 }
 
-void sieve_prove(struct sieve *s, void (*ended)(struct sieve *))
+void sieve_prove(struct sifting *s, void (*ended)(struct sifting *))
 {
     s->out.at = 0;
-    talk_begin(&s->talk, &s->filter->first, ask_proofs);
+    talk_begin(&s->inner->talk, &s->filter->first, ask_proofs);
     sieve_await(s, ended);
 }
 
 /* ---- Chunks ----------------------------------------------------------------------------------------- */
 
-static void chunk_decided(struct sieve *s)
+static void chunk_decided(struct sifting *s)
 {
     s->at += s->chunk;
     s->out.again = false;
@@ -438,7 +438,7 @@ static void chunk_decided(struct sieve *s)
 
 /* If known bits were forgotten in the middle, the chunk begins again, as a whole. While a slot moves each look forgets
  * them. */
-static void chunk_proven(struct sieve *s)
+static void chunk_proven(struct sifting *s)
 {
     if (s->out.mark == mark_of(s)) {
         chunk_decided(s);
@@ -450,7 +450,7 @@ static void chunk_proven(struct sieve *s)
     s->policy->chunk(s);
 }
 
-void sieve_end_chunk(struct sieve *s)
+void sieve_end_chunk(struct sifting *s)
 {
     if (!s->out.any) {
         chunk_decided(s);
@@ -462,7 +462,7 @@ void sieve_end_chunk(struct sieve *s)
 /* ---- An add to one link -------------------------------------------------------------------------------- */
 
 /* New items are left: by the commands, or by a bitmap before. */
-static void end_set(struct sieve *s)
+static void end_set(struct sifting *s)
 {
     for (size_t i = 0; s->set.new != NULL &&i < s->count; i++)
         s->answers[i] = s->answers[i] || flags_has(s->set.new, i);
@@ -473,35 +473,35 @@ static void end_set(struct sieve *s)
     s->set.ended(s);
 }
 
-static void sent(struct sieve *s)
+static void sent(struct sifting *s)
 {
     sieve_read_walk(s);
     end_set(s);
 }
 
-static void send(struct sieve *s)
+static void send(struct sifting *s)
 {
-    walk_begin_add(&s->walk, s->set.link, s->left, s->count, s->exact);
+    walk_begin_add(&s->inner->walk, s->set.link, s->left, s->count, s->exact);
     sieve_await_walk(s, sent);
 }
 
-static void look_at(struct sieve *s, size_t from, size_t n, void (*ended)(struct sieve *))
+static void look_at(struct sifting *s, size_t from, size_t n, void (*ended)(struct sifting *))
 {
-    walk_begin_look(&s->walk, s->set.link, 1, s->left + from, n, NULL);
+    walk_begin_look(&s->inner->walk, s->set.link, 1, s->left + from, n, NULL);
     sieve_await_walk(s, ended);
 }
 
-void sieve_distrust(struct sieve *s)
+void sieve_distrust(struct sifting *s)
 {
     s->begun_ns = s->out.since_ns = clock_now_ns();
 }
 
 /* Items that are in need not be sent; but see ask_proof. */
-static void rest_looked(struct sieve *s)
+static void rest_looked(struct sifting *s)
 {
-    walk_read(&s->walk, s->answers + SAMPLE);
+    walk_read(&s->inner->walk, s->answers + SAMPLE);
     sieve_free_inner(s);
-    touch(s, s->set.link, s->left, s->answers, s->count);
+    rely_on(s, s->set.link, s->left, s->answers, s->count);
     sieve_distrust(s);
     sieve_keep(s, false);
     if (s->count > 0)
@@ -510,7 +510,7 @@ static void rest_looked(struct sieve *s)
         s->set.ended(s);
 }
 
-bool sieve_sample_is_new(struct sieve *s)
+bool sieve_sample_is_new(struct sifting *s)
 {
     size_t found = 0;
 
@@ -522,7 +522,7 @@ bool sieve_sample_is_new(struct sieve *s)
 }
 
 /* An eighth of the merge that it may save, at most: of a small filter the merge costs less. */
-bool sieve_has_sample(const struct sieve *s)
+bool sieve_has_sample(const struct sifting *s)
 {
     const struct link *link = s->task.link;
     const struct cost_server *to = &link->server->cost;
@@ -531,16 +531,16 @@ bool sieve_has_sample(const struct sieve *s)
            8 * SAMPLE * cost_item(link->spec, to, COST_LOOK_UP) < cost_merge_new(link->spec, to, s->n);
 }
 
-void sieve_sample(struct sieve *s, void (*ended)(struct sieve *))
+void sieve_sample(struct sifting *s, void (*ended)(struct sifting *))
 {
     take_sample(s, s->n, SAMPLE);
     s->count = SAMPLE;
     sieve_look(s, s->task.link, 1, NULL, ended);
 }
 
-static void sample_looked(struct sieve *s)
+static void sample_looked(struct sifting *s)
 {
-    if (!sieve_sample_is_new(s) && make_touched(s))
+    if (!sieve_sample_is_new(s) && make_relied(s))
         look_at(s, SAMPLE, s->count - SAMPLE, rest_looked);
     else
         send(s);
@@ -552,7 +552,7 @@ bool sieve_looks_first(const struct link *link, size_t n, bool exact)
     return !exact && link->spec->layout == LAYOUT_BLOCKED && !link->bare && n > 2 * SAMPLE && may_leave_out(link, true);
 }
 
-static void merged(struct sieve *s)
+static void merged(struct sifting *s)
 {
     memset(s->answers, 0, s->count * sizeof *s->answers);
     if (s->refused)
@@ -562,7 +562,7 @@ static void merged(struct sieve *s)
 }
 
 /* A merge that tells what is new. */
-static void merge_new(struct sieve *s)
+static void merge_new(struct sifting *s)
 {
     s->set.new = alloc.calloc(FLAGS_BYTES(s->count), 1);
     if (s->set.new == NULL)
@@ -571,7 +571,7 @@ static void merge_new(struct sieve *s)
         sieve_by_bitmaps(s, BULK_ADD_NEW, s->set.link, s->left, s->count, s->set.new, merged);
 }
 
-void sieve_set(struct sieve *s, struct link *link, void (*ended)(struct sieve *))
+void sieve_set(struct sifting *s, struct link *link, void (*ended)(struct sifting *))
 {
     s->set = (struct setting){.link = link, .ended = ended};
     if (s->exact && bulk_pays_to_merge_new(link, s->count, (double)s->count))
@@ -589,7 +589,7 @@ void sieve_set(struct sieve *s, struct link *link, void (*ended)(struct sieve *)
 /* Items known to be new stay so. */
 static void again(struct task *task)
 {
-    struct sieve *s = (struct sieve *)task;
+    struct sifting *s = (struct sifting *)task;
 
     for (uint32_t i = 0; i < redis_links(s->filter); i++)
         near_forget(redis_link(s->filter, i));
@@ -603,41 +603,39 @@ static void again(struct task *task)
     task->status = HIBLOOM_OK;
 }
 
-/* One item more: a call of no items still asks a guard. */
-static void begin(struct sieve *s, const struct policy *policy, enum store_call call, hibloom *handle,
-                  const hibloom_item *items, size_t n)
+/* One item more: a call of no items still asks a guard. NULL: out of memory. */
+static struct sifting *make(struct sieve *sieve, const struct policy *policy, enum store_call call, struct link *link,
+                            const hibloom_item *items, size_t n)
 {
     const bool adds = call != STORE_LOOK;
-    struct redis_filter *filter = redis_filter_of(handle);
-    const size_t chunk = policy == &window_policy ? window_most(&filter->first, n, adds) : SIEVE_CHUNK;
+    const size_t chunk = policy == &window_policy ? window_most(link, n, adds) : SIEVE_CHUNK;
     const size_t most = n < chunk ? n + 1 : chunk;
+    const size_t arrays = most * (sizeof(hibloom_item) + sizeof(uint32_t) + sizeof(bool));
+    struct sifting *s = alloc.malloc(sizeof *s + arrays + FLAGS_BYTES(n));
 
-    memset(s, 0, sizeof *s);
-    s->task = (struct task){.class = &sieve_class,
-                            .link = &filter->first,
-                            .inner = &s->inner,
-                            .again = again,
-                            .take_guard = task_take_guard_inner};
-    s->run = &s->task;
-    s->policy = policy;
-    s->filter = filter;
-    s->items = items;
-    s->n = n;
-    s->most = most;
-    s->task.adds = adds;
-    s->task.reads = !adds;
-    s->exact = call == STORE_ADD_NEW;
-    s->left = alloc.malloc(most * (sizeof *s->left + sizeof *s->which + sizeof *s->answers));
-    s->yes = alloc.calloc(FLAGS_BYTES(n), 1);
-    if (s->left == NULL || s->yes == NULL) {
-        task_no_memory(&s->task);
-        return;
-    }
+    if (s == NULL)
+        return NULL;
+    *s = (struct sifting){.task = {.class = &sieve_class,
+                                   .link = link,
+                                   .inner = &sieve->inner.task,
+                                   .again = again,
+                                   .take_guard = task_take_guard_inner,
+                                   .adds = adds,
+                                   .reads = !adds},
+                          .inner = &sieve->inner,
+                          .policy = policy,
+                          .filter = link->of,
+                          .exact = call == STORE_ADD_NEW,
+                          .items = items,
+                          .n = n,
+                          .most = most};
     s->which = (uint32_t *)(s->left + most);
     s->answers = (bool *)(s->which + most);
+    s->yes = memset(s->answers + most, 0, FLAGS_BYTES(n));
+    return s;
 }
 
-/* A plain filter's call that sends all items is a walk, and no more. NULL: so it is. */
+/* NULL: one walk does it all. */
 static const struct policy *policy_of(const struct link *link, size_t n, enum store_call call)
 {
     const bool adds = call == STORE_ADD || call == STORE_ADD_NEW, exact = call == STORE_ADD_NEW;
@@ -651,49 +649,50 @@ static const struct policy *policy_of(const struct link *link, size_t n, enum st
     return plain_pays(link, n, adds, exact) ? &plain_policy : NULL;
 }
 
-static void begin_walk(struct sieve *s, struct link *link, const hibloom_item *items, size_t n, enum store_call call)
-{
-    s->task.link = link;
-    s->run = &s->walk.talk.task;
-    s->n = n;
-    if (call == STORE_REMOVE)
-        walk_begin_remove(&s->walk, link, items, n);
-    else if (call == STORE_LOOK)
-        walk_begin_look(&s->walk, link, 1, items, n, NULL);
-    else
-        walk_begin_add(&s->walk, link, items, n, call == STORE_ADD_NEW);
-}
-
-void sieve_begin(struct sieve *s, enum store_call call, hibloom *handle, const hibloom_item *items, size_t n)
+void sieve_begin(struct sieve *sieve, enum store_call call, hibloom *handle, const hibloom_item *items, size_t n)
 {
     struct link *link = &redis_filter_of(handle)->first;
+    struct walk *walk = &sieve->inner.walk;
     const struct policy *policy = policy_of(link, n, call);
 
-    if (policy == NULL)
-        begin_walk(s, link, items, n, call);
+    sieve->run = &walk->talk.task;
+    sieve->own = NULL;
+    if (policy != NULL) {
+        memset(&sieve->inner, 0, sizeof sieve->inner);
+        talk_begin(&walk->talk, link, NULL);
+        sieve->own = make(sieve, policy, call, link, items, n);
+        if (sieve->own != NULL)
+            sieve->run = &sieve->own->task;
+        else
+            task_no_memory(sieve->run);
+    } else if (call == STORE_REMOVE)
+        walk_begin_remove(walk, link, items, n);
+    else if (call == STORE_LOOK)
+        walk_begin_look(walk, link, 1, items, n, NULL);
     else
-        begin(s, policy, call, handle, items, n);
+        walk_begin_add(walk, link, items, n, call == STORE_ADD_NEW);
 }
 
-void sieve_end(struct sieve *s, bool *answers)
+void sieve_end(struct sieve *sieve, bool *answers)
 {
-    hibloom_stats *stats = &s->task.link->server->stats;
+    struct sifting *s = sieve->own;
+    hibloom_stats *stats = &sieve->run->link->server->stats;
 
-    stats->items += s->n;
-    if (s->run != &s->task) {
-        walk_read(&s->walk, answers);
-        task_release(s->run);
+    if (s == NULL) {
+        stats->items += sieve->inner.walk.n;
+        walk_read(&sieve->inner.walk, answers);
+        task_release(sieve->run);
         return;
     }
     release(s);
+    stats->items += s->n;
     if (s->task.status == HIBLOOM_OK) {
         stats->items_near += s->out.spared;
         if (answers != NULL)
             flags_read(s->yes, answers, s->n);
     }
-    alloc.free(s->out.touched);
-    alloc.free(s->left);
+    alloc.free(s->out.relied);
     if (s->in != s->yes)
         alloc.free(s->in);
-    alloc.free(s->yes);
+    alloc.free(s);
 }

@@ -30,23 +30,23 @@
 #define SIEVE_CHUNK (32u << 10) /* items, at most */
 
 struct policy {
-    void (*begin)(struct sieve *);   /* the call, also if it begins again: nothing is decided */
-    void (*chunk)(struct sieve *);   /* more items are left: sieve_take, and what follows */
-    void (*end)(struct sieve *);     /* all are decided; NULL: nothing follows */
-    void (*release)(struct sieve *); /* its memory, also in the middle; NULL: it has none */
+    void (*begin)(struct sifting *);   /* the call, also if it begins again: nothing is decided */
+    void (*chunk)(struct sifting *);   /* more items are left: sieve_take, and what follows */
+    void (*end)(struct sifting *);     /* all are decided; NULL: nothing follows */
+    void (*release)(struct sifting *); /* its memory, also in the middle; NULL: it has none */
 };
 
 extern const struct policy plain_policy, growing_policy, window_policy;
 
 /* The items of a chunk that are left out. */
 struct left_out {
-    unsigned char *touched; /* a byte a key, of all links: it lies there; NULL: nothing was left out yet */
+    unsigned char *relied; /* a byte a key, of all links: they rely on it; NULL: nothing was left out yet */
     uint32_t keys;
     bool any;
     bool again;           /* the chunk has begun again: nothing is left out of it any more */
     size_t known, spared; /* near items of the chunk, and of the chunks that have ended */
     uint64_t mark;        /* of all links, as the chunk began: near_mark */
-    uint64_t since_ns;    /* the guards of `touched` must be as young as this, or nearly: near_is_fresh */
+    uint64_t since_ns;    /* the guards of `relied` must be as young as this, or nearly: near_is_fresh */
     uint32_t at;          /* the next key that is proven */
 };
 
@@ -54,22 +54,30 @@ struct left_out {
 struct setting {
     struct link *link;
     unsigned char *new; /* flags: new by the bitmap, of those that are left; NULL: it went by commands only */
-    void (*ended)(struct sieve *);
+    void (*ended)(struct sifting *);
 };
 
+union sieve_inner {
+    struct task task; /* one of: */
+    struct walk walk;
+    struct upkeep upkeep;
+    struct talk talk;
+};
+
+/* A call on items. A plain filter's call that sends all items is one walk. */
 struct sieve {
+    struct task *run;    /* the task to be run: the walk, or that of */
+    struct sifting *own; /* this; NULL: one walk does it all */
+    union sieve_inner inner;
+};
+
+struct sifting {
     struct task task;
-    struct task *run; /* the task to be run: that one, or one walk does it all */
-    union {
-        struct task inner; /* the task under way, one of: */
-        struct walk walk;
-        struct upkeep upkeep;
-        struct talk talk;
-    };
-    struct links *links; /* or one of these two. They are large, and rarely wanted */
+    union sieve_inner *inner; /* the sieve's: the task under way, */
+    struct links *links;      /* or one of these two. They are large, and rarely wanted */
     struct bulk *bulk;
-    bool walks;                    /* it is the walk: `ended` reads its answers, and frees it */
-    void (*ended)(struct sieve *); /* the inner task has, well; NULL: nothing is under way */
+    bool walks;                      /* it is the walk: `ended` reads its answers, and frees it */
+    void (*ended)(struct sifting *); /* the inner task has, well; NULL: nothing is under way */
     const struct policy *policy;
     struct redis_filter *filter;
     bool begun;
@@ -80,25 +88,23 @@ struct sieve {
     const hibloom_item *items;
     size_t n, at, chunk; /* all of them; where the chunk begins, and how many it has, */
     size_t most;         /* at most */
-    unsigned char *yes;  /* flags: it is new, or found */
-    hibloom_item *left;  /* items of the chunk that are not decided. Here begins the memory of the next two */
-    uint32_t *which;     /* they are, counted from `at` */
+    uint32_t *which;     /* items of the chunk that are not decided, counted from `at`; they are in `left` */
     bool *answers;       /* the inner task's */
+    unsigned char *yes;  /* flags: it is new, or found */
     size_t count;        /* of left */
     unsigned char *in;   /* flags: it is in the bitmaps that were read; NULL: none were. A look-up's `yes` */
     uint64_t begun_ns;   /* the call: a guard is good for all of its chunks */
     struct left_out out;
     struct setting set;
-    union {
-        struct growing growing;
-        struct window window;
-    };
+    struct growing growing;
+    struct window *window; /* NULL: it is none, or has not begun */
+    hibloom_item left[];   /* and then the other arrays */
 };
 
-/* The sieve whose inner task it is: a talk of its own, or the walk's. */
-static inline struct sieve *sieve_of(struct talk *talk)
+/* The call whose inner task it is: a talk of its own, or the walk's. */
+static inline struct sifting *sieve_of(struct talk *talk)
 {
-    return (struct sieve *)((char *)talk - offsetof(struct sieve, talk));
+    return ((struct sieve *)((char *)talk - offsetof(struct sieve, inner)))->own;
 }
 
 void sieve_begin(struct sieve *, enum store_call, hibloom *, const hibloom_item *, size_t n);
@@ -110,47 +116,48 @@ void sieve_end(struct sieve *, bool *answers); /* as walk_read, and frees */
 bool plain_pays(const struct link *, size_t n, bool adds, bool exact);
 
 /* The chunk is decided: what is left out is proven, and the next one begins. */
-void sieve_end_chunk(struct sieve *);
+void sieve_end_chunk(struct sifting *);
 
 /* The next items, at most `most`, become those that are left. */
-void sieve_take(struct sieve *, size_t most);
+void sieve_take(struct sifting *, size_t most);
 
 /* Only items whose answer is this stay. Notes those that are left as new. */
-void sieve_keep(struct sieve *, bool answer);
-void sieve_note(struct sieve *);
-void sieve_note_found(struct sieve *); /* those whose answer is yes; the others are left */
+void sieve_keep(struct sifting *, bool answer);
+void sieve_note(struct sifting *);
+void sieve_note_found(struct sifting *); /* those whose answer is yes; the others are left */
 
 /* Waits for an inner task; `ended` follows it. For sieve_await and sieve_await_walk the caller has begun it. The
  * others begin it: links, a look in `links` links, an add to one, or a bulk (s->refused: it was none). sieve_rest
  * rests. */
-void sieve_await(struct sieve *, void (*ended)(struct sieve *));
-void sieve_await_walk(struct sieve *, void (*ended)(struct sieve *));
-void sieve_await_links(struct sieve *, enum links_goal, void (*ended)(struct sieve *));
-void sieve_look(struct sieve *, struct link *, uint32_t links, const struct aside *, void (*ended)(struct sieve *));
-void sieve_set(struct sieve *, struct link *, void (*ended)(struct sieve *));
-void sieve_by_bitmaps(struct sieve *, enum bulk_way, struct link *, const hibloom_item *, size_t n, unsigned char *yes,
-                      void (*ended)(struct sieve *));
-void sieve_rest(struct sieve *, unsigned ms, void (*ended)(struct sieve *));
+void sieve_await(struct sifting *, void (*ended)(struct sifting *));
+void sieve_await_walk(struct sifting *, void (*ended)(struct sifting *));
+void sieve_await_links(struct sifting *, enum links_goal, void (*ended)(struct sifting *));
+void sieve_look(struct sifting *, struct link *, uint32_t links, const struct aside *, void (*ended)(struct sifting *));
+void sieve_set(struct sifting *, struct link *, void (*ended)(struct sifting *));
+void sieve_by_bitmaps(struct sifting *, enum bulk_way, struct link *, const hibloom_item *, size_t n,
+                      unsigned char *yes, void (*ended)(struct sifting *));
+void sieve_rest(struct sifting *, unsigned ms, void (*ended)(struct sifting *));
 
 /* The walk has ended: its answers become the sieve's. sieve_free_inner frees the memory of any inner task. */
-void sieve_read_walk(struct sieve *);
-void sieve_free_inner(struct sieve *);
+void sieve_read_walk(struct sifting *);
+void sieve_free_inner(struct sifting *);
 
-/* Items that are left out lie in all keys. False: out of memory. sieve_prove sends the guards of the touched keys. */
-bool sieve_touch_all(struct sieve *);
-void sieve_prove(struct sieve *, void (*ended)(struct sieve *));
+/* Items that are left out rely on all keys. False: out of memory. sieve_prove sends the guards of those that they rely
+ * on. */
+bool sieve_rely_on_all(struct sifting *);
+void sieve_prove(struct sifting *, void (*ended)(struct sifting *));
 /* The guards of an add so far were behind reads, which a demoted primary answers, too: they prove nothing to come. */
-void sieve_distrust(struct sieve *);
+void sieve_distrust(struct sifting *);
 
 /* Fewer than half of a sample of the call's items are in: the look for it, and its answer. */
-bool sieve_has_sample(const struct sieve *);
-void sieve_sample(struct sieve *, void (*ended)(struct sieve *));
-bool sieve_sample_is_new(struct sieve *);
+bool sieve_has_sample(const struct sifting *);
+void sieve_sample(struct sifting *, void (*ended)(struct sifting *));
+bool sieve_sample_is_new(struct sifting *);
 
 /* Does an add of n items look first? */
 bool sieve_looks_first(const struct link *, size_t n, bool exact);
 
 /* The number of the n items that have to be sent, by a sample. */
-double sieve_expect_sent(struct sieve *);
+double sieve_expect_sent(struct sifting *);
 
 #endif

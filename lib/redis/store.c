@@ -6,22 +6,16 @@
 #include "redis/near.h"
 #include "redis/sieve.h"
 
-static hibloom_status run(hibloom *filter, struct task *task)
-{
-    struct redis_store *store = (struct redis_store *)filter->store;
-
-    return store->run(store, task);
-}
-
 /* ---- How a filter comes to be and goes ------------------------------------------- */
 
 static hibloom_status redis_on_links(hibloom *filter, enum links_goal goal, const struct request *wanted, uint64_t ms,
                                      struct store_count *count)
 {
+    struct redis_store *store = (struct redis_store *)filter->store;
     struct links links;
 
     links_begin(&links, goal, filter, wanted, ms);
-    const hibloom_status status = run(filter, &links.task);
+    const hibloom_status status = store->run(store, &links.task);
     if (count != NULL)
         *count = links.count;
     task_release(&links.task);
@@ -33,10 +27,11 @@ static hibloom_status redis_on_links(hibloom *filter, enum links_goal goal, cons
 static hibloom_status redis_items(hibloom *filter, enum store_call call, const hibloom_item *items, size_t n,
                                   bool *answers)
 {
+    struct redis_store *store = (struct redis_store *)filter->store;
     struct sieve sieve;
 
     sieve_begin(&sieve, call, filter, items, n);
-    const hibloom_status status = run(filter, sieve.run);
+    const hibloom_status status = store->run(store, sieve.run);
     sieve_end(&sieve, answers);
     return status;
 }

@@ -35,7 +35,9 @@ void outbox_begin(struct outbox *outbox, uint32_t tag, struct argument key)
 
 struct exchange *outbox_last(struct outbox *outbox)
 {
-    return outbox->count > 0 ? &outbox->exchanges[outbox->count - 1] : &outbox->none;
+    static _Thread_local struct exchange none;
+
+    return outbox->count > 0 ? &outbox->exchanges[outbox->count - 1] : &none;
 }
 
 void outbox_end_into(struct outbox *outbox, uint32_t index, void *bulk, size_t room)
@@ -46,7 +48,7 @@ void outbox_end_into(struct outbox *outbox, uint32_t index, void *bulk, size_t r
     exchange->replies = (uint32_t)(outbox->commands.count - outbox->counted);
     exchange->end = outbox->commands.len;
     exchange->bulk = bulk;
-    exchange->bulk_room = room;
+    exchange->bulk_room = (uint32_t)room;
     exchange->bulk_index = index;
     outbox->counted = outbox->commands.count;
 }
@@ -63,7 +65,7 @@ void outbox_end_with(struct outbox *outbox, const void *payload, size_t len)
     if (outbox->commands.failed)
         return;
     outbox_last(outbox)->payload = payload;
-    outbox_last(outbox)->payload_len = len;
+    outbox_last(outbox)->payload_len = (uint32_t)len;
 }
 
 void outbox_empty(struct outbox *outbox)
@@ -293,14 +295,13 @@ void exchange_touch(struct commands *out, const char *key)
 static struct failure refused(struct task *task, const struct link *link, const struct reply *reply, uint32_t i)
 {
     const char *words = reply->text, *seed;
-    char text[SPEC_TEXT_SIZE], key[KEYS_SIZE], what[KEYS_SIZE + sizeof "''"];
+    char text[SPEC_TEXT_SIZE], what[KEYS_SIZE + sizeof "''"];
 
     seed = spec_format(link->spec, text, sizeof text) == HIBLOOM_OK ? strstr(text, " seed=") : NULL;
     if (seed != NULL && error_repeats(words, seed + 6, strcspn(seed + 6, " ")))
         words = "refused (its words are left out, since they hold the seed)";
     explicit_bzero(text, sizeof text);
-    keys_name(key, link, i);
-    snprintf(what, sizeof what, "'%s'", key);
+    snprintf(what, sizeof what, "'%s'", link_key(link, i, KEY_NAME));
     return task_refusal(task, refusal_of(reply->text), words, what);
 }
 

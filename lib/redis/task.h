@@ -37,26 +37,26 @@
 
 /* Commands on one key, so in a cluster for one node, and how they are answered. */
 struct exchange {
-    uint16_t slot;         /* the key's cluster slot */
-    uint32_t tag;          /* the task's own */
     const struct link *of; /* whose key number `key` that is; NULL: nobody says */
+    size_t end;            /* of its bytes in the outbox; they begin where those of the one before end */
+    const void *payload;   /* if not NULL, the last argument of its one command; it is there until that is answered */
+    void *bulk;            /* if not NULL, where one reply goes, a string of at most bulk_room bytes: */
+    uint32_t bulk_index;   /* this one */
+    uint32_t bulk_room, payload_len;
+    uint32_t tag; /* the task's own */
     uint32_t key;
     uint32_t replies; /* 0: only the connection is wanted; reply() is called once, with NULL, and that is no failure */
-    bool at_primary;  /* no replica answers it: a task that only looks writes by what it is told */
-    bool proof;       /* it only asks whether the filter is there: replicas need not have what it touches */
-    bool guarded;     /* its last command tells whether the filter is still there: it goes alone first, before
-                         the exchange is sent again, or late */
-    bool once;        /* it must not be carried out twice: it is not sent again where its answer was lost */
-    bool anew;        /* it only asks, and its last command proves all answers: they come from one sending. It is sent
-                         again as a whole */
-    bool spare;       /* the task can do without it: if its answer is lost, its replies are NULL, and none has failed */
-    bool replaceable; /* the task has another way: TRYAGAIN, the answer while a slot moves, is told at once */
-    const void *payload; /* if not NULL, the last argument of its one command; it is there until that is answered */
-    size_t payload_len;
-    size_t end; /* of its bytes in the outbox; they begin where those of the one before end */
-    void *bulk; /* if not NULL, where one reply goes, a string of at most bulk_room bytes: */
-    size_t bulk_room;
-    uint32_t bulk_index; /* this one */
+    uint16_t slot;    /* the key's cluster slot */
+    /* Bits, since each call under way keeps a copy of its exchanges. */
+    bool at_primary : 1; /* no replica answers it: a task that only looks writes by what it is told */
+    bool proof : 1;      /* it only asks whether the filter is there: replicas need not have what it touches */
+    bool guarded : 1;    /* its last command tells whether the filter is still there: it goes alone first, before
+                             the exchange is sent again, or late */
+    bool once : 1;       /* it must not be carried out twice: it is not sent again where its answer was lost */
+    bool anew : 1;       /* it only asks, and its last command proves all answers: they come from one sending. It is
+                             sent again as a whole */
+    bool spare : 1; /* the task can do without it: if its answer is lost, its replies are NULL, and none has failed */
+    bool replaceable : 1; /* the task has another way: TRYAGAIN, the answer while a slot moves, is told at once */
 };
 
 struct outbox {
@@ -64,7 +64,6 @@ struct outbox {
     struct exchange *exchanges;
     size_t count, room;
     size_t counted; /* commands of the exchanges so far */
-    struct exchange none;
 };
 
 /* Between the two, commands are written to outbox->commands. Those on no key go to the
@@ -193,13 +192,13 @@ struct failure task_check(struct task *, const struct link *, const struct reply
 /* Takes an integer that is 0 or more. */
 bool task_expect_count(struct task *, const struct reply *, uint32_t i, uint64_t *out);
 
-/* What a diagnosis has found at a key. It is small, so that no status needs memory. */
+/* What a diagnosis has found at a key, beside what the handle knows of it. It is small, since each call has three, so
+ * that no status needs memory. */
 struct finding {
+    const char *text; /* of the spec, without its seed */
     enum record_found found;
     enum record_state state;
-    uint64_t generation, id;
-    bool same_spec;
-    const char *text; /* of the spec, without its seed */
+    bool same_spec, same_generation, same_id;
 };
 
 /* ---- Tasks that ask one thing after the other -------------------------------
@@ -235,10 +234,10 @@ struct talk {
     uint32_t outstanding[2]; /* replies, by the pipeline's number; all in [0] where there are none */
     bool pipelined;          /* what is outstanding goes by pipelines */
     bool cleaning;           /* the failure is known; what fails now is not noted */
-    talk_step *diagnose;     /* NULL: no key is another one; else reads what happened to: */
-    uint32_t other_key;
-    struct finding found[3]; /* there, at the root, and at the root of the first link; */
-    uint64_t length;         /* and of that key */
+    bool is_longer;          /* the other key is longer than the bits, */
+    uint32_t other_key;      /* which is this one, and */
+    talk_step *diagnose;     /* reads what happened to it; NULL: no key is another one */
+    struct finding found[3]; /* there, at the root, and at the root of the first link */
 };
 
 void talk_begin(struct talk *, struct link *, talk_step *step);

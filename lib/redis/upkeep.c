@@ -29,7 +29,6 @@ static void begin(struct upkeep *upkeep, struct link *link, talk_step *step)
 {
     memset(upkeep, 0, sizeof *upkeep);
     talk_begin(&upkeep->talk, link, step);
-    upkeep->count.ttl_ms = -1;
 }
 
 static void ask_config(struct talk *talk, struct outbox *outbox)
@@ -302,6 +301,7 @@ static void release(struct task *task)
 void upkeep_begin_count(struct upkeep *upkeep, struct link *link)
 {
     begin(upkeep, link, count);
+    upkeep->count.ttl_ms = -1;
     upkeep->talk.task.reads = true;
     upkeep->talk.task.release = release;
 }

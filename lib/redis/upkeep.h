@@ -9,14 +9,20 @@ struct upkeep {
     struct talk talk;
     talk_step *first; /* the step behind the question for a config */
     struct link_range range;
-    unsigned char left[LINK_STEP_KEYS]; /* clear: enum left, of each key of the range */
-    uint64_t ms;                        /* expire: 0 = never */
-    bool only_newest;         /* expire: the root if it tells of no further link; else that is noted, and no more */
-    uint32_t key;             /* count: where it is */
-    uint64_t from;            /* count: the byte */
-    struct store_count count; /* counted so far, */
-    uint64_t bits;            /* and in the part that is on its way */
-    unsigned char *counters;  /* of a counting filter: those that were read last */
+    union {
+        unsigned char left[LINK_STEP_KEYS]; /* clear: enum left, of each key of the range */
+        struct {                            /* expire: */
+            uint64_t ms;                    /* 0 = never */
+            bool only_newest; /* the root if it tells of no further link; else that is noted, and no more */
+        };
+        struct {                      /* count: */
+            uint64_t from;            /* where it is: the byte, */
+            uint32_t key;             /* of this key */
+            struct store_count count; /* so far, */
+            uint64_t bits;            /* and in the part that is on its way */
+            unsigned char *counters;  /* of a counting filter: those that were read last */
+        };
+    };
 };
 
 void upkeep_begin_clear(struct upkeep *, struct link *);

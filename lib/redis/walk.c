@@ -116,6 +116,8 @@ static bool write_pipeline(struct talk *talk, struct outbox *outbox, unsigned nu
     struct walk *walk = walk_of(talk);
     struct pipeline *pipeline = &walk->pipelines[number];
 
+    if (number == walk->pipelined)
+        return false; /* the first one had all */
     if (walk->held) {
         walk->held = false;
         return true;
@@ -123,9 +125,9 @@ static bool write_pipeline(struct talk *talk, struct outbox *outbox, unsigned nu
     if (write_resends(walk, outbox, number))
         return true;
     if (!pipeline_fill(walk, pipeline)) /* nobody else sends the other one's runs again */
-        return talk->outstanding[number ^ 1] == 0 && write_resends(walk, outbox, number ^ 1);
+        return walk->pipelined > 1 && talk->outstanding[number ^ 1] == 0 && write_resends(walk, outbox, number ^ 1);
     walk->started = true;
-    walk->last = number;
+    walk->last = (uint8_t)number;
     memset(pipeline->proven, 0, walk->keys);
     if (walk->encoding->each_key)
         for (uint32_t i = 0; i < walk->keys; i++) {
@@ -296,7 +298,7 @@ static const struct run *find_unproven(const struct walk *walk, unsigned w, uint
 {
     const struct pipeline *pipeline = &walk->pipelines[w];
 
-    if (pipeline->items == 0)
+    if (w >= walk->pipelined || pipeline->items == 0)
         return NULL;
     if (walk_by_key(walk))
         return pipeline->proven[i] ? NULL : pipeline->run;
@@ -344,7 +346,7 @@ static void prove(struct talk *, struct outbox *);
 
 static bool has_resends(const struct walk *walk)
 {
-    for (unsigned w = 0; w < 2; w++)
+    for (unsigned w = 0; w < walk->pipelined; w++)
         for (uint32_t r = 0; r < walk->pipelines[w].runs; r++)
             if (walk->pipelines[w].run[r].resend)
                 return true;
@@ -446,13 +448,7 @@ static void retry_without_ro(struct talk *talk, struct outbox *outbox)
 
 static void release(struct task *task)
 {
-    struct walk *walk = (struct walk *)task;
-
-    alloc.free(walk->missing);
-    alloc.free(walk->late);
-    alloc.free(walk->memory);
-    if (walk->in != &walk->only)
-        alloc.free(walk->in);
+    alloc.free(((struct walk *)task)->memory);
 }
 
 static void begin(struct walk *walk, struct link *link, uint32_t links, const struct encoding *encoding,
@@ -465,8 +461,7 @@ static void begin(struct walk *walk, struct link *link, uint32_t links, const st
     walk->items = items;
     walk->n = n;
     walk->links = links;
-    walk->missing = answers ? alloc.calloc(FLAGS_BYTES(n * walk->links), 1) : NULL;
-    if (!pipeline_make(walk, link) || (answers && walk->missing == NULL))
+    if (!pipeline_make(walk, link, answers))
         task_no_memory(&walk->talk.task);
 }
 
@@ -476,8 +471,8 @@ static void add_again(struct task *task)
     struct walk *walk = (struct walk *)task;
 
     rewind_chunk(walk);
-    walk->pipelines[0].items = walk->pipelines[1].items = 0;
-    walk->pipelines[0].runs = walk->pipelines[1].runs = 0;
+    for (unsigned w = 0; w < walk->pipelined; w++)
+        walk->pipelines[w].items = walk->pipelines[w].runs = 0;
     walk->started = walk->held = false;
     walk->talk.cleanup = NULL; /* commands that are written now wait for their proof */
     walk->talk.begun_ns = clock_now_ns();
@@ -488,9 +483,6 @@ void walk_begin_add(struct walk *walk, struct link *link, const hibloom_item *it
 {
     begin(walk, link, 1, encoding_to_add(link, exact), items, n, exact);
     walk->talk.task.adds = true;
-    walk->late = link->spec->window != 0 ? alloc.calloc(FLAGS_BYTES(n), 1) : NULL;
-    if (link->spec->window != 0 && walk->late == NULL)
-        task_no_memory(&walk->talk.task);
     walk->talk.task.again = add_again;
     walk->talk.task.take_guard = take_guard;
     if (walk->encoding->all_keys && !link_is_together(link, link))
@@ -532,9 +524,9 @@ static bool was_missing(const struct walk *walk, size_t item)
 
 void walk_read(const struct walk *walk, bool *answers)
 {
+    if (walk->missing == NULL || walk->talk.task.status != HIBLOOM_OK || answers == NULL)
+        return;
     const bool answer_if_missing = walk->encoding->sets;
-
-    for (size_t i = 0; walk->missing != NULL && walk->talk.task.status == HIBLOOM_OK && answers != NULL && i < walk->n;
-         i++)
+    for (size_t i = 0; i < walk->n; i++)
         answers[i] = was_missing(walk, i) == answer_if_missing;
 }

@@ -48,6 +48,8 @@ struct walk_link {
     uint64_t mark; /* near_mark when the walk began */
 };
 
+#define WALK_PIPELINES 2u /* at most: a walk of few commands has one */
+
 struct walk;
 
 /* A question that a look sends once, beside its items. */
@@ -61,25 +63,25 @@ struct walk {
     const struct encoding *encoding;
     const hibloom_item *items;
     size_t n;
+    void *memory;           /* all that follows, and the arrays of chunk and pipelines, lie in it: */
     unsigned char *missing; /* flags, link after link: not all its bits were set; NULL: nobody asks */
     unsigned char *late;    /* flags: it was not set, see run.late; NULL: that cannot be */
-    void *memory;           /* all arrays lie in it */
+    struct walk_link *in;
+    struct pipeline *pipelines;
+    struct chunk chunk;
     size_t item_bytes, guard_bytes, pipeline_bytes; /* of commands */
     uint32_t pipeline_items, chunk_items;           /* at most */
     uint32_t before;                                /* replies of guards in front of those of items */
     uint32_t links, keys;                           /* keys: of all links */
-    struct walk_link *in;
-    struct walk_link only;     /* where there is one */
-    const struct aside *aside; /* NULL: nothing */
-    struct slice_add slice;
-    struct chunk chunk;
-    struct pipeline pipelines[2];
-    bool started; /* a pipeline was written */
+    uint32_t undo_at;                               /* the key where undoing is */
+    const struct aside *aside;                      /* NULL: nothing */
+    struct slice_add *slice;                        /* of an add to a slice, its caller's; else NULL */
+    uint8_t pipelined;                              /* pipelines that there are */
+    uint8_t last;                                   /* the one that was written */
+    uint8_t clears;                                 /* seen in between: each made it send something again */
+    bool started;                                   /* a pipeline was written */
     bool asked_aside;
-    unsigned clears;  /* seen in between: each made it send something again */
-    bool held;        /* the first one, before it may be sent */
-    unsigned last;    /* pipeline that was written */
-    uint32_t undo_at; /* the key where undoing is */
+    bool held; /* the first one, before it may be sent */
 };
 
 /* Has each exchange, or the one, bits of all items? */
@@ -98,8 +100,8 @@ static inline bool walk_found(const struct walk *walk, uint32_t link, size_t ite
  * stays with that one: its words name the keys of it. */
 bool walk_turn_to(struct walk *, uint32_t link);
 
-/* The memory of chunk and pipelines. False: there is none. */
-bool pipeline_make(struct walk *, struct link *);
+/* The memory of a walk, from that link on; `answers`: somebody asks for them. False: there is none. */
+bool pipeline_make(struct walk *, struct link *, bool answers);
 
 /* Puts the next items into a pipeline. False: none is left. */
 bool pipeline_fill(struct walk *, struct pipeline *);

@@ -17,10 +17,10 @@
 /* The result of a look for an item; the last of these wins. */
 enum window_found { FOUND_NOWHERE, FOUND_IN_DOUBT, FOUND_OLDER, FOUND_NOW };
 
-static void look(struct sieve *);
-static void set(struct sieve *);
+static void look(struct sifting *);
+static void set(struct sifting *);
 
-static uint32_t count_of(const struct sieve *s)
+static uint32_t count_of(const struct sifting *s)
 {
     return s->task.link->spec->slices + 1;
 }
@@ -42,30 +42,30 @@ static uint64_t newest_period(struct redis_filter *filter)
     return newest;
 }
 
-static uint64_t current_period(const struct sieve *s)
+static uint64_t current_period(const struct sifting *s)
 {
-    const uint64_t clock_us = s->window.clock_us != 0 ? s->window.clock_us : s->filter->clock_us;
+    const uint64_t clock_us = s->window->clock_us != 0 ? s->window->clock_us : s->filter->clock_us;
     const uint64_t now = period_at(s->task.link->spec, clock_us), newest = newest_period(s->filter);
 
     return now > newest ? now : newest;
 }
 
-static bool read_clock(struct sieve *s, size_t used)
+static bool read_clock(struct sifting *s, size_t used)
 {
     uint64_t part[2];
     size_t at = 0, len;
     const char *text;
 
     for (int i = 0; i < 2; i++)
-        if (!reply_next_string(s->window.clock_text, used, &at, &text, &len) ||
+        if (!reply_next_string(s->window->clock_text, used, &at, &text, &len) ||
             number_parse(text, len, i == 0 ? PERIOD_CLOCK_MAX / PERIOD_SECOND : PERIOD_SECOND - 1, &part[i]) !=
                 HIBLOOM_OK)
             return false;
-    s->window.clock_us = part[0] * PERIOD_SECOND + part[1];
-    return s->window.clock_us != 0; /* 0: it was not read */
+    s->window->clock_us = part[0] * PERIOD_SECOND + part[1];
+    return s->window->clock_us != 0; /* 0: it was not read */
 }
 
-static void take_clock(struct sieve *s, struct talk *talk, uint32_t index, const struct reply *reply)
+static void take_clock(struct sifting *s, struct talk *talk, uint32_t index, const struct reply *reply)
 {
     if (index > 0) {
         (void)guard_take(talk, 0, index - 1, reply);
@@ -74,14 +74,14 @@ static void take_clock(struct sieve *s, struct talk *talk, uint32_t index, const
     } else if (!read_clock(s, reply->text_len)) {
         task_unexpected(&talk->task);
     } else {
-        const uint64_t since_us = (clock_now_ns() - s->window.looked_ns) / 1000;
-        s->filter->clock_us = s->window.clock_us;
-        s->window.looked_us = s->window.clock_us > since_us ? s->window.clock_us - since_us : 0;
+        const uint64_t since_us = (clock_now_ns() - s->window->looked_ns) / 1000;
+        s->filter->clock_us = s->window->clock_us;
+        s->window->looked_us = s->window->clock_us > since_us ? s->window->clock_us - since_us : 0;
     }
 }
 
 /* The server's that has the first slice's root. */
-static void ask_clock(struct sieve *s, struct outbox *outbox, uint32_t tag)
+static void ask_clock(struct sifting *s, struct outbox *outbox, uint32_t tag)
 {
     struct link *first = s->task.link;
     char name[KEYS_SIZE];
@@ -89,7 +89,7 @@ static void ask_clock(struct sieve *s, struct outbox *outbox, uint32_t tag)
 
     command_start(&outbox->commands, 1, "TIME");
     guard_ask(first, outbox, key, 0);
-    outbox_end_into(outbox, 0, s->window.clock_text, sizeof s->window.clock_text);
+    outbox_end_into(outbox, 0, s->window->clock_text, sizeof s->window->clock_text);
 }
 
 /* Beside a look. */
@@ -118,24 +118,24 @@ static void ask_clock_alone(struct talk *talk, struct outbox *outbox)
     talk_then(talk, take_clock_alone, NULL);
 }
 
-static void learn_clock(struct sieve *s, void (*then)(struct sieve *))
+static void learn_clock(struct sifting *s, void (*then)(struct sifting *))
 {
-    talk_begin(&s->talk, s->task.link, ask_clock_alone);
+    talk_begin(&s->inner->talk, s->task.link, ask_clock_alone);
     sieve_await(s, then);
 }
 
 /* ---- Chunks -------------------------------------------------------------------------------- */
 
-static void drop_read(struct sieve *s)
+static void drop_read(struct sifting *s)
 {
-    alloc.free(s->window.has);
-    s->window.has = NULL;
+    alloc.free(s->window->has);
+    s->window->has = NULL;
 }
 
 /* False: too often by now, which is noted. */
-static bool try_again(struct sieve *s)
+static bool try_again(struct sifting *s)
 {
-    if (s->window.attempts++ < ATTEMPTS)
+    if (s->window->attempts++ < ATTEMPTS)
         return true;
     task_fail(&s->task, HIBLOOM_EBUSY,
               "'%s': its periods pass, or it is cleared, faster than items are asked for, or the clocks of its servers "
@@ -144,12 +144,12 @@ static bool try_again(struct sieve *s)
     return false;
 }
 
-static void chunk(struct sieve *s)
+static void chunk(struct sifting *s)
 {
     sieve_take(s, s->most);
-    s->window.attempts = 0;
-    s->window.refused = NOT_REFUSED;
-    memset(s->window.older, 0, s->chunk * sizeof *s->window.older);
+    s->window->attempts = 0;
+    s->window->refused = NOT_REFUSED;
+    memset(s->window->older, 0, s->chunk * sizeof *s->window->older);
     if (s->task.adds && !s->exact)
         set(s);
     else
@@ -161,67 +161,67 @@ static void chunk(struct sieve *s)
 /* The slice's part of the result for an item, which it has or has not. If it was emptied since the look began, the
  * item is in doubt. It may have been in there, and may have come into another slice after the look there. The same
  * holds if the slice counted as the look began and no longer does. The clock may have been asked again long after. */
-static enum window_found judge(const struct sieve *s, uint32_t number, const hibloom_item *item, bool has,
+static enum window_found judge(const struct sifting *s, uint32_t number, const hibloom_item *item, bool has,
                                uint64_t begun, uint64_t now)
 {
     const struct link *slice = redis_link(s->filter, number);
     uint64_t bits[HIBLOOM_HASHES_MAX], key = 0;
 
-    if (!has && slice->clears == s->window.clears[number])
+    if (!has && slice->clears == s->window->clears[number])
         return FOUND_NOWHERE;
     if (slice->count > 1) {
         const struct hasher hasher = positions_hasher(slice->spec);
         key = hasher.indexes(&hasher, item->data, item->len, bits);
     }
-    if (slice->keys[key].changed > s->window.clears[number])
+    if (slice->keys[key].changed > s->window->clears[number])
         return FOUND_IN_DOUBT;
     const uint64_t period = period_of_epoch(slice->spec, slice->keys[key].epoch);
     if (!has || !period_counts(slice->spec, period, now))
         return has && period_counts(slice->spec, period, begun) ? FOUND_IN_DOUBT : FOUND_NOWHERE;
-    return period >= s->window.period ? FOUND_NOW : FOUND_OLDER;
+    return period >= s->window->period ? FOUND_NOW : FOUND_OLDER;
 }
 
-static void gather(struct sieve *s, uint64_t begun, uint64_t now)
+static void gather(struct sifting *s, uint64_t begun, uint64_t now)
 {
-    memset(s->window.what, FOUND_NOWHERE, s->count);
+    memset(s->window->what, FOUND_NOWHERE, s->count);
     for (uint32_t i = 0; i < count_of(s); i++)
         for (size_t k = 0; k < s->count; k++) {
-            const bool has = s->window.has != NULL ? flags_has(s->window.has + i * FLAGS_BYTES(s->chunk), k)
-                                                   : walk_found(&s->walk, i, k);
+            const bool has = s->window->has != NULL ? flags_has(s->window->has + i * FLAGS_BYTES(s->chunk), k)
+                                                    : walk_found(&s->inner->walk, i, k);
             const unsigned char found = (unsigned char)judge(s, i, &s->left[k], has, begun, now);
-            if (found > s->window.what[k])
-                s->window.what[k] = found;
+            if (found > s->window->what[k])
+                s->window->what[k] = found;
         }
 }
 
 /* Decides what can be; the others are left. */
-static void decide(struct sieve *s)
+static void decide(struct sifting *s)
 {
     const bool adds = s->task.adds;
     size_t left = 0;
 
     for (size_t k = 0; k < s->count; k++) {
-        const enum window_found found = s->window.what[k];
+        const enum window_found found = s->window->what[k];
         if (!adds && found > FOUND_IN_DOUBT)
             flags_set(s->yes, s->at + s->which[k]);
         if (adds ? found == FOUND_NOW : found != FOUND_IN_DOUBT)
             continue;
-        s->window.older[left] = found == FOUND_OLDER;
+        s->window->older[left] = found == FOUND_OLDER;
         s->left[left] = s->left[k];
         s->which[left++] = s->which[k];
     }
     s->count = left;
 }
 
-static void looked(struct sieve *s)
+static void looked(struct sifting *s)
 {
     const struct spec *spec = s->task.link->spec;
-    const uint64_t period = s->window.period, now = s->task.adds ? period : period_at(spec, s->window.clock_us);
+    const uint64_t period = s->window->period, now = s->task.adds ? period : period_at(spec, s->window->clock_us);
 
-    gather(s, s->task.adds ? period : period_at(spec, s->window.looked_us), now);
+    gather(s, s->task.adds ? period : period_at(spec, s->window->looked_us), now);
     sieve_free_inner(s);
     drop_read(s);
-    const bool doubt = memchr(s->window.what, FOUND_IN_DOUBT, s->count) != NULL;
+    const bool doubt = memchr(s->window->what, FOUND_IN_DOUBT, s->count) != NULL;
     if (s->task.adds && (doubt || current_period(s) != period)) { /* it had not begun, for all that was known */
         if (try_again(s))
             look(s);
@@ -237,35 +237,35 @@ static void looked(struct sieve *s)
 }
 
 /* Counted from here, an epoch that was not known is seen. */
-static void begin_look(struct sieve *s)
+static void begin_look(struct sifting *s)
 {
-    s->window.period = current_period(s);
-    s->window.looked_ns = clock_now_ns();
+    s->window->period = current_period(s);
+    s->window->looked_ns = clock_now_ns();
     for (uint32_t i = 0; i < count_of(s); i++)
-        s->window.clears[i] = redis_link(s->filter, i)->clears;
+        s->window->clears[i] = redis_link(s->filter, i)->clears;
 }
 
-static void ask_slices(struct sieve *s)
+static void ask_slices(struct sifting *s)
 {
     sieve_look(s, s->task.link, count_of(s), &beside_look, looked);
 }
 
-static void slice_read(struct sieve *);
+static void slice_read(struct sifting *);
 
-static void read_slice(struct sieve *s)
+static void read_slice(struct sifting *s)
 {
-    unsigned char *has = s->window.has + s->window.read * FLAGS_BYTES(s->chunk);
+    unsigned char *has = s->window->has + s->window->read * FLAGS_BYTES(s->chunk);
 
-    sieve_by_bitmaps(s, BULK_LOOK, redis_link(s->filter, s->window.read), s->left, s->count, has, slice_read);
+    sieve_by_bitmaps(s, BULK_LOOK, redis_link(s->filter, s->window->read), s->left, s->count, has, slice_read);
 }
 
 /* If there is no memory for bitmaps, asks the slices. */
-static void slice_read(struct sieve *s)
+static void slice_read(struct sifting *s)
 {
     if (s->refused) {
         drop_read(s);
         ask_slices(s);
-    } else if (++s->window.read < count_of(s)) {
+    } else if (++s->window->read < count_of(s)) {
         read_slice(s);
     } else {
         looked(s);
@@ -273,13 +273,13 @@ static void slice_read(struct sieve *s)
 }
 
 /* An add looks for a few at a time, between which its period may end. */
-static void look(struct sieve *s)
+static void look(struct sifting *s)
 {
     begin_look(s);
-    s->window.read = 0;
+    s->window->read = 0;
     if (!s->task.adds && bulk_pays_to_look(s->task.link, s->count, (double)s->count))
-        s->window.has = alloc.calloc(count_of(s), FLAGS_BYTES(s->chunk));
-    if (s->window.has != NULL)
+        s->window->has = alloc.calloc(count_of(s), FLAGS_BYTES(s->chunk));
+    if (s->window->has != NULL)
         learn_clock(s, read_slice);
     else
         ask_slices(s);
@@ -289,26 +289,26 @@ static void look(struct sieve *s)
 
 /* The clock to go on with is the one that has refused it. In a cluster it does not decide: the add asks the
  * deciding one again. */
-static void note_refused(struct sieve *s)
+static void note_refused(struct sifting *s)
 {
     if (s->task.link->server->clustered) {
-        s->window.refused = s->window.period;
-        s->window.clock_us = 0;
+        s->window->refused = s->window->period;
+        s->window->clock_us = 0;
     } else {
-        s->window.clock_us = s->filter->clock_us = s->walk.slice.clock_us;
+        s->window->clock_us = s->filter->clock_us = s->window->slice.clock_us;
     }
 }
 
 /* Refused items are left. If one was sent twice, the first sending may have set it. Then it is new, too, or it
  * would be new to nobody. */
-static void take_set(struct sieve *s)
+static void take_set(struct sifting *s)
 {
     size_t left = 0;
 
     for (size_t k = 0; k < s->count; k++) {
-        if (s->exact && !s->window.older[k] && flags_has(s->walk.missing, k))
+        if (s->exact && !s->window->older[k] && flags_has(s->inner->walk.missing, k))
             flags_set(s->yes, s->at + s->which[k]);
-        if (!flags_has(s->walk.late, k))
+        if (!flags_has(s->inner->walk.late, k))
             continue;
         s->left[left] = s->left[k];
         s->which[left++] = s->which[k];
@@ -319,7 +319,7 @@ static void take_set(struct sieve *s)
 }
 
 /* With what is left, with the clock as it is known by now. */
-static void set_again(struct sieve *s)
+static void set_again(struct sifting *s)
 {
     if (s->exact)
         look(s);
@@ -327,7 +327,7 @@ static void set_again(struct sieve *s)
         set(s);
 }
 
-static void was_sent(struct sieve *s)
+static void was_sent(struct sifting *s)
 {
     take_set(s);
     sieve_free_inner(s);
@@ -339,46 +339,47 @@ static void was_sent(struct sieve *s)
 
 /* The key's server is ahead of the clock that decides. By that clock the old items in the slice of the next period
  * may still count. So the add waits until the deciding clock is there. */
-static void rest(struct sieve *s)
+static void rest(struct sifting *s)
 {
-    const uint64_t end_us = period_end_us(s->task.link->spec, s->window.period);
-    const uint64_t ms = end_us > s->window.clock_us ? (end_us - s->window.clock_us) / 1000 + 1 : 1;
+    const uint64_t end_us = period_end_us(s->task.link->spec, s->window->period);
+    const uint64_t ms = end_us > s->window->clock_us ? (end_us - s->window->clock_us) / 1000 + 1 : 1;
 
-    s->window.refused = NOT_REFUSED;
-    s->window.clock_us = 0;
+    s->window->refused = NOT_REFUSED;
+    s->window->clock_us = 0;
     sieve_rest(s, ms < REST_MS ? (unsigned)ms : REST_MS, set_again);
 }
 
 /* May a key be emptied for the period before its server's clock is there? Yes if other keys have the period
  * already, since a clock has stepped back. Yes in a cluster, where only one clock decides. Else the handle's clock
  * was wrong, and the items there still count. */
-static bool may_begin_early(const struct sieve *s)
+static bool may_begin_early(const struct sifting *s)
 {
-    return s->task.link->server->clustered || newest_period(s->filter) >= s->window.period;
+    return s->task.link->server->clustered || newest_period(s->filter) >= s->window->period;
 }
 
 /* Asks the clock of the first slice's root once a call, if it is unknown or the script asks another one. Also if
  * the root was not proven for long: the script sees its own key only. */
-static void set(struct sieve *s)
+static void set(struct sifting *s)
 {
     struct link *link = s->task.link;
 
-    if (s->window.clock_us == 0 && (s->filter->clock_us == 0 || link->server->clustered || guard_is_stale(link))) {
+    if (s->window->clock_us == 0 && (s->filter->clock_us == 0 || link->server->clustered || guard_is_stale(link))) {
         learn_clock(s, set);
         return;
     }
-    s->window.period = s->exact ? s->window.period : current_period(s);
-    if (s->window.refused == s->window.period) { /* by the key's server, but here it goes on */
+    s->window->period = s->exact ? s->window->period : current_period(s);
+    if (s->window->refused == s->window->period) { /* by the key's server, but here it goes on */
         rest(s);
         return;
     }
-    const uint32_t number = period_slice(link->spec, s->window.period);
-    walk_begin_add(&s->walk, redis_link(s->filter, number), s->left, s->count, s->exact);
-    s->walk.slice = (struct slice_add){
-        .period = s->window.period,
-        .from_us = may_begin_early(s) ? 0 : period_end_us(link->spec, s->window.period - 1),
+    const uint32_t number = period_slice(link->spec, s->window->period);
+    walk_begin_add(&s->inner->walk, redis_link(s->filter, number), s->left, s->count, s->exact);
+    s->inner->walk.slice = &s->window->slice;
+    s->window->slice = (struct slice_add){
+        .period = s->window->period,
+        .from_us = may_begin_early(s) ? 0 : period_end_us(link->spec, s->window->period - 1),
         .window = s->exact && !link->server->clustered ? s->filter : NULL,
-        .looked = s->window.clears[number],
+        .looked = s->window->clears[number],
     };
     sieve_await_walk(s, was_sent);
 }
@@ -390,25 +391,27 @@ size_t window_most(const struct link *link, size_t n, bool adds)
     return !adds && bulk_pays_to_look(link, n, (double)n) ? CHUNK_READ : CHUNK;
 }
 
-static void begin(struct sieve *s)
+static void begin(struct sifting *s)
 {
-    s->window.clock_us = 0;
-    s->window.what = (unsigned char *)s->answers;
-    if (s->window.clears == NULL)
-        s->window.clears = alloc.malloc(count_of(s) * sizeof *s->window.clears + s->most * sizeof *s->window.older);
-    if (s->window.clears == NULL) {
+    if (s->window == NULL)
+        s->window = alloc.calloc(1, sizeof *s->window + count_of(s) * sizeof *s->window->clears +
+                                        s->most * sizeof *s->window->older);
+    if (s->window == NULL) {
         task_no_memory(&s->task);
         return;
     }
-    s->window.older = (bool *)(s->window.clears + count_of(s));
+    s->window->clock_us = 0;
+    s->window->what = (unsigned char *)s->answers;
+    s->window->older = (bool *)(s->window->clears + count_of(s));
     chunk(s);
 }
 
-static void release(struct sieve *s)
+static void release(struct sifting *s)
 {
-    drop_read(s);
-    alloc.free(s->window.clears);
-    s->window.clears = NULL;
+    if (s->window != NULL)
+        drop_read(s);
+    alloc.free(s->window);
+    s->window = NULL;
 }
 
 const struct policy window_policy = {.begin = begin, .chunk = chunk, .release = release};

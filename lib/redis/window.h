@@ -42,9 +42,9 @@
 #ifndef HIBLOOM_WINDOW_H
 #define HIBLOOM_WINDOW_H
 
-#include "redis/link.h"
+#include "redis/encoding.h"
 
-struct sieve;
+struct sifting;
 
 /* The most items of a chunk. One reading of bitmaps serves these. */
 size_t window_most(const struct link *, size_t n, bool adds);
@@ -61,7 +61,8 @@ struct window {
     uint64_t looked_ns, looked_us; /* when the look began: here, and by the server's clock */
     uint64_t period;               /* the current one, as it was known when this step began */
     uint64_t refused;              /* where a key's server does not decide: the one that it has refused last */
-    uint64_t *clears;              /* other epochs that had been seen by then, a slice each. Here begins `older` */
+    struct slice_add slice;        /* the add under way */
+    uint64_t clears[];             /* other epochs that had been seen by then, a slice each. Behind it lies `older` */
 };
 
 #endif

@@ -297,14 +297,14 @@ static struct row rows[] = {
     {"window of segments, look-ups: heap", heap_of_look_ups, WINDOW " segments=4", 4096, 3 << 19, 3 << 19},
     {"growing, 200,000 look-ups: times that its bits are read", times_read, "capacity=5000 error=0.01 growth=2", ITEMS,
      1.1, 1.1},
-    {"plain, pending add: heap", heap_of_pending_add, PLAIN, 1, 2800, 2 << 10},
-    {"growing, pending add: heap", heap_of_pending_add, GROWING, 1, 4100, 2 << 10},
-    {"window, pending add: heap", heap_of_pending_add, PLAIN " window=86400s slices=3", 1, 6300, 2 << 10},
+    {"plain, pending add: heap", heap_of_pending_add, PLAIN, 1, 1900, 1900},
+    {"growing, pending add: heap", heap_of_pending_add, GROWING, 1, 3150, 2 << 10},
+    {"window, pending add: heap", heap_of_pending_add, PLAIN " window=86400s slices=3", 1, 5200, 2 << 10},
     {"growing, it grows: longest turn of the loop, ms", ms_of_growth, "capacity=100 error=0.01 growth=2 layout=blocked",
      1, 1, 0.2},
     {"window of 4, narrow proxy: failures", failures, LOSSLESS "4", 800, 0, 0},
     {"window of 31, narrow proxy: failures", failures, LOSSLESS "31", 800, 0, 0},
-    {"growing, drop: heap", heap_of_drop, GROWING, 0, 26 << 10, 4 << 10},
+    {"growing, drop: heap", heap_of_drop, GROWING, 0, 2 << 10, 2 << 10},
     {"plain, handle: heap", heap_of_handle, PLAIN, 0, 1536, 1 << 10},
 };
 
