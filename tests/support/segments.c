@@ -5,14 +5,6 @@
 #include "base/store.h"
 #include "spec/positions.h"
 
-const char *const segment_specs[SEGMENT_SPECS] = {
-    SMALL,
-    "bits=100000 hashes=7 segments=5 hash=siphash seed=000102030405060708090a0b0c0d0e0f",
-    "bits=102400 hashes=7 segments=5 layout=blocked seed=5eed",
-    MANY,
-    LARGE,
-};
-
 hibloom_store *stores[2];
 
 int segments_set_up(void **state)
@@ -39,11 +31,6 @@ int segments_leave_nothing(void **state)
     return 0;
 }
 
-hibloom *segments_open(const char *text)
-{
-    return test_open(stores[0], NAME, text);
-}
-
 long long keys_stored(void)
 {
     return test_command(redis, "DBSIZE");
@@ -53,16 +40,6 @@ void segments_drop(hibloom *filter)
 {
     assert_dropped(filter, stores[0]);
     assert_int_equal(keys_stored(), 0);
-}
-
-uint64_t segments_count(const struct spec *spec)
-{
-    const unsigned long long bytes = spec_bitmap_bytes(spec);
-    uint64_t count = 0;
-
-    for (uint32_t i = 0; i < spec_keys(spec); i++)
-        count += (uint64_t)test_command(redis, "BITCOUNT " NAME ":%u 0 %llu", i, bytes - 1);
-    return count;
 }
 
 uint32_t segment_of(const hibloom *filter, const hibloom_item *item)

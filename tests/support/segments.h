@@ -13,16 +13,6 @@
 
 #define NAME "seen"
 
-#define SMALL "bits=100000 hashes=7 segments=5 seed=5eed"
-#define UNSEEDED_MANY "bits=3000000 hashes=7 segments=300"       /* made in three steps, of 128 keys at most */
-#define UNSEEDED_LARGE "capacity=20000000 error=0.01 segments=3" /* in two, of 16 MB at most */
-#define MANY UNSEEDED_MANY " seed=5eed"
-#define LARGE UNSEEDED_LARGE " seed=5eed"
-
-/* SMALL and two more like it, MANY, LARGE. */
-enum { SEGMENT_SPECS = 5, SMALL_SPECS = 3 };
-extern const char *const segment_specs[SEGMENT_SPECS];
-
 extern hibloom_store *stores[2]; /* by setbit and by bitfield */
 
 int segments_set_up(void **state);
@@ -32,14 +22,10 @@ int segments_tear_down(void **state);
 int segments_leave_nothing(void **state);
 #define SEGMENTS_TEST(function) cmocka_unit_test_teardown(function, segments_leave_nothing)
 
-hibloom *segments_open(const char *text);
 void segments_drop(hibloom *filter); /* and closes it; no key is left */
 
 /* All that the server has. */
 long long keys_stored(void);
-
-/* Bits set over all segments, counted from outside. */
-uint64_t segments_count(const struct spec *spec);
 
 uint32_t segment_of(const hibloom *filter, const hibloom_item *item);
 
