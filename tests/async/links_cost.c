@@ -1,5 +1,5 @@
-/* Growing filters and windows cost more than plain ones: commands, bytes, memory, and time of a loop. Each row measures
- * one such cost. `limit` holds today. `wanted` is for handles whose links are one array. When the library reaches
+/* What filters cost, growing ones and windows more: commands, bytes, memory, and time of a loop. Each row measures one
+ * such cost. `limit` holds today. `wanted` is for handles whose links are one array. When the library reaches
  * `wanted`, that becomes the limit. A pattern chooses rows: links_cost '*heap*' */
 #include "loops/subject.h"
 #include "support/narrow.h"
@@ -156,6 +156,33 @@ static double heap_of_handle(const struct row *row)
     return heap;
 }
 
+/* By whole bitmaps: at most, or as the call has ended. */
+static double heap_of_bitmaps(const struct row *row, bool at_end)
+{
+    hibloom_store *store = test_connect_any_way(redis_server_uri(server), NULL);
+    hibloom *filter = test_open(store, "f", row->text);
+    const uint64_t commands_before = test_stats(store).commands;
+    const size_t before = most = held;
+
+    assert_ok(hibloom_add_many(filter, items, row->n, NULL), store);
+    look_up(filter, store, row->n);
+    const double heap = (double)((at_end ? held : most) - before);
+    assert_int_equal(test_count_true(answers, row->n), row->n);
+    assert_true(test_stats(store).commands - commands_before < 1000);
+    drop_and_free(filter, store);
+    return heap;
+}
+
+static double most_of_bitmaps(const struct row *row)
+{
+    return heap_of_bitmaps(row, false);
+}
+
+static double rest_of_bitmaps(const struct row *row)
+{
+    return heap_of_bitmaps(row, true);
+}
+
 /* A long name makes commands long. */
 #define TEN "0123456789"
 #define LONG_NAME TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN
@@ -287,6 +314,7 @@ static double ms_of_growth(const struct row *row)
 #define PLAIN "capacity=1000 error=0.01"
 #define GROWING PLAIN " growth=2"
 #define WINDOW "capacity=100000 error=0.01 window=86400s slices=24"
+#define LARGE "bits=400000000 hashes=5 segments=4"
 #define LOSSLESS "capacity=800 error=1e-6 window=86400s slices="
 
 static struct row rows[] = {
@@ -306,6 +334,8 @@ static struct row rows[] = {
     {"window of 31, narrow proxy: failures", failures, LOSSLESS "31", 800, 0, 0},
     {"growing, drop: heap", heap_of_drop, GROWING, 0, 2 << 10, 2 << 10},
     {"plain, handle: heap", heap_of_handle, PLAIN, 0, 1536, 1 << 10},
+    {"50 MB, whole bitmaps: heap", most_of_bitmaps, LARGE, ITEMS, 24 << 20, 24 << 20}, /* a step's bits, some buffers */
+    {"50 MB, whole bitmaps: heap that stays", rest_of_bitmaps, LARGE, ITEMS, 4 << 20, 4 << 20},
 };
 
 static void the_limit_holds(void **state)

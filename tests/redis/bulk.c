@@ -7,7 +7,6 @@
 #include "support/served.h"
 #include "spec/spec.h"
 
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -259,73 +258,6 @@ static void what_is_new_stays_so_where_a_merge_is_refused(void **state)
     hibloom_store_free(maker);
 }
 
-/* ---- Memory ------------------------------------------------------------------------------------ */
-
-static size_t held, most;
-
-static void note(void *memory)
-{
-    held += malloc_usable_size(memory);
-    most = held > most ? held : most;
-}
-
-static void *counted_malloc(size_t size)
-{
-    void *memory = malloc(size);
-
-    note(memory);
-    return memory;
-}
-
-static void *counted_calloc(size_t count, size_t size)
-{
-    void *memory = calloc(count, size);
-
-    note(memory);
-    return memory;
-}
-
-static void counted_free(void *memory)
-{
-    held -= malloc_usable_size(memory);
-    free(memory);
-}
-
-static void *counted_realloc(void *old, size_t size)
-{
-    held -= malloc_usable_size(old);
-    void *memory = realloc(old, size);
-    note(memory);
-    return memory;
-}
-
-static void a_call_takes_the_memory_of_a_step(void **state)
-{
-    enum { MANY = 400000 };
-    static hibloom_item many[MANY];
-    static uint32_t which[MANY];
-    static bool found[MANY];
-
-    for (uint32_t i = 0; i < MANY; i++)
-        many[i] = (hibloom_item){memcpy(&which[i], &i, sizeof i), sizeof i};
-    assert_ok(hibloom_set_allocator(counted_malloc, counted_calloc, counted_realloc, counted_free), NULL);
-    hibloom_store *store = new_store("setbit");
-    hibloom *filter = test_open(store, "memory", "bits=400000000 hashes=5 segments=4"); /* 50 MB */
-    most = held;
-    const size_t before = held;
-    const uint64_t commands = test_stats(store).commands;
-    assert_ok(hibloom_add_many(filter, many, MANY, NULL), store);
-    assert_ok(hibloom_contains_many(filter, many, MANY, found), store);
-    assert_null(memchr(found, false, sizeof found));
-    assert_true(test_stats(store).commands - commands < 1000);
-    print_message("%zu bytes at most\n", most - before);
-    assert_true(most - before < (16u << 20) + (8u << 20)); /* a step's bits, some buffers, a bit an item */
-    assert_true(held - before < 4u << 20);                 /* of two parts, 1 MB each */
-    assert_dropped(filter, store);
-    hibloom_store_free(store);
-    assert_ok(hibloom_set_allocator(NULL, NULL, NULL, NULL), NULL);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -336,7 +268,6 @@ int main(void)
         cmocka_unit_test(each_link_goes_its_way),
         cmocka_unit_test(who_may_not_merge_adds_item_by_item),
         cmocka_unit_test(what_is_new_stays_so_where_a_merge_is_refused),
-        cmocka_unit_test(a_call_takes_the_memory_of_a_step),
     };
 
     return cmocka_run_group_tests(tests, served_set_up, served_tear_down);

@@ -1,14 +1,13 @@
-/* One call over many filters: round trips, failures that stay alone, order, and what a handle takes. */
+/* One call over many filters: round trips, failures that stay alone, and order. */
 #include "support/backend.h"
 #include "support/items.h"
 #include "support/redis_server.h"
 
 #include <hiredis/hiredis.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-enum { FILTERS = 500, MOST = 1200, HANDLE = 1536 /* bytes */ };
+enum { FILTERS = 500, MOST = 1200 };
 
 #define TEXT "capacity=100 error=0.0001"
 
@@ -18,43 +17,6 @@ static hibloom *filters[MOST];
 static hibloom_pair pairs[MOST];
 static hibloom_status each[MOST];
 static bool answers[MOST];
-
-/* ---- Memory that the library takes ---- */
-
-static size_t held;
-
-static void *counted(void *memory, size_t size)
-{
-    size_t *head = realloc(memory != NULL ? (size_t *)memory - 2 : NULL, size + 2 * sizeof(size_t));
-
-    if (head == NULL)
-        return NULL;
-    held += size - (memory != NULL ? *head : 0);
-    *head = size;
-    return head + 2;
-}
-
-static void *counted_malloc(size_t size)
-{
-    return counted(NULL, size);
-}
-
-static void *counted_calloc(size_t count, size_t size)
-{
-    void *memory = counted(NULL, count * size);
-
-    return memory != NULL ? memset(memory, 0, count * size) : NULL;
-}
-
-static void counted_free(void *memory)
-{
-    if (memory == NULL)
-        return;
-    held -= *((size_t *)memory - 2);
-    free((size_t *)memory - 2);
-}
-
-/* ---- Many filters ---- */
 
 static void name_all(size_t n)
 {
@@ -248,19 +210,6 @@ static void all_are_of_one_store(void **state)
     drop_all(b, 1);
 }
 
-static void a_small_filters_handle_takes_little(void **state)
-{
-    struct backend *b = *state;
-
-    open_all(b, FILTERS); /* what the store keeps for its next commands is there then */
-    drop_all(b, FILTERS);
-    const size_t before = held;
-    open_all(b, FILTERS);
-    print_message("a handle: %zu bytes\n", (held - before) / FILTERS);
-    assert_in_range((held - before) / FILTERS, 100, HANDLE);
-    drop_all(b, FILTERS);
-}
-
 static void where_the_server_is_dead_all_fail(void **state)
 {
     struct redis_server *server = redis_server_start(NULL);
@@ -309,12 +258,9 @@ int main(void)
         ON_ALL(filters_come_often_and_an_item_twice_is_new_once),
         ON_ALL(kinds_go_together),
         ON_ALL(all_are_of_one_store),
-        ON_REDIS(a_small_filters_handle_takes_little),
         cmocka_unit_test(where_the_server_is_dead_all_fail),
         cmocka_unit_test(a_deadline_ends_all),
     };
 
-    if (hibloom_set_allocator(counted_malloc, counted_calloc, counted, counted_free) != HIBLOOM_OK)
-        return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
