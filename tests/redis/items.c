@@ -11,10 +11,13 @@
 
 static void any_bytes_are_an_item(void **state)
 {
-    static const char *const texts[] = {"capacity=1000 error=0.000001", "capacity=1000 error=0.000001 hash=siphash",
+    static const char *const texts[] = {"capacity=1000 error=0.000001",
+                                        "capacity=1000 error=0.000001 hash=siphash",
                                         "py-mmh3 capacity=1000 error=0.000001",
                                         "capacity=1000 error=0.000001 layout=partitioned",
-                                        "capacity=1000 error=0.000001 layout=blocked"};
+                                        "capacity=1000 error=0.000001 layout=blocked",
+                                        "bits=20011 hashes=128", /* longer than a BITFIELD otherwise */
+                                        "bits=20000 hashes=100 segments=5"};
     static const hibloom_item items[] = {
         {"", 0},
         {"\0", 1},
