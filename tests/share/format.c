@@ -144,78 +144,51 @@ static void positions_are_those_of_the_document(void **state)
     }
 }
 
-static void the_library_opens_what_the_document_makes(void **state)
+static void the_library_opens_what_the_document_makes(struct shared *s)
 {
-    for (size_t i = 0; i < SPECS; i++) {
-        struct shared s;
-        char text[SPEC_TEXT_SIZE];
+    char text[SPEC_TEXT_SIZE];
 
-        shared_start(&s, i);
-        peer_makes(&s, "create", s.half);
-        hibloom *filter = opened(&s, NULL);
-        assert_ok(spec_format(&filter->spec, text, sizeof text), s.store);
-        assert_string_equal(text, specs[i]);
-        assert_both_hold(&s, filter, s.half);
-        add_the_rest(&s, filter);
-        assert_both_hold(&s, filter, s.items.n);
-        hibloom_close(filter);
-        shared_end(&s);
-    }
+    peer_makes(s, "create", s->half);
+    hibloom *filter = opened(s, NULL);
+    assert_ok(spec_format(&filter->spec, text, sizeof text), s->store);
+    assert_string_equal(text, s->peer.spec);
+    assert_both_hold(s, filter, s->half);
+    add_the_rest(s, filter);
+    assert_both_hold(s, filter, s->items.n);
+    hibloom_close(filter);
 }
 
-static void the_library_opens_what_is_made_without_a_script(void **state)
+static void the_library_opens_what_is_made_without_a_script(struct shared *s)
 {
-    static const size_t which[] = {SINGLE, SEVERAL};
-
-    for (size_t i = 0; i < 2; i++) {
-        struct shared s;
-
-        shared_start(&s, which[i]);
-        peer_makes(&s, "plain", s.half);
-        hibloom *filter = opened(&s, &s.spec);
-        assert_both_hold(&s, filter, s.half);
-        hibloom_close(filter);
-        shared_end(&s);
-    }
+    peer_makes(s, "plain", s->half);
+    hibloom *filter = opened(s, &s->spec);
+    assert_both_hold(s, filter, s->half);
+    hibloom_close(filter);
 }
 
-static void the_document_opens_what_the_library_makes(void **state)
+static void the_document_opens_what_the_library_makes(struct shared *s)
 {
-    for (size_t i = 0; i < SPECS; i++) {
-        struct shared s;
-
-        shared_start(&s, i);
-        hibloom *filter = opened(&s, &s.spec);
-        assert_ok(hibloom_add_many(filter, s.items.list, s.half, NULL), s.store);
-        assert_both_hold(&s, filter, s.half);
-        add_the_rest(&s, NULL);
-        assert_both_hold(&s, filter, s.items.n);
-        peer_makes(&s, "create", 0); /* there already, and the same */
-        hibloom_close(filter);
-        shared_end(&s);
-    }
+    hibloom *filter = opened(s, &s->spec);
+    assert_ok(hibloom_add_many(filter, s->items.list, s->half, NULL), s->store);
+    assert_both_hold(s, filter, s->half);
+    add_the_rest(s, NULL);
+    assert_both_hold(s, filter, s->items.n);
+    peer_makes(s, "create", 0); /* there already, and the same */
+    hibloom_close(filter);
 }
 
-static void each_side_clears_what_the_other_has_open(void **state)
+static void each_side_clears_what_the_other_has_open(struct shared *s)
 {
-    static const size_t which[] = {SINGLE, SEVERAL};
-
-    for (size_t i = 0; i < 2; i++) {
-        struct shared s;
-
-        shared_start(&s, which[i]);
-        peer_makes(&s, "create", s.half);
-        hibloom *filter = opened(&s, &s.spec);
-        assert_both_hold(&s, filter, s.half);
-        peer_does(&s, "clear");
-        assert_both_hold(&s, filter, 0);
-        assert_ok(hibloom_add_many(filter, s.items.list, s.half, NULL), s.store);
-        assert_both_hold(&s, filter, s.half);
-        assert_ok(hibloom_clear(filter), s.store);
-        assert_both_hold(&s, filter, 0);
-        hibloom_close(filter);
-        shared_end(&s);
-    }
+    peer_makes(s, "create", s->half);
+    hibloom *filter = opened(s, &s->spec);
+    assert_both_hold(s, filter, s->half);
+    peer_does(s, "clear");
+    assert_both_hold(s, filter, 0);
+    assert_ok(hibloom_add_many(filter, s->items.list, s->half, NULL), s->store);
+    assert_both_hold(s, filter, s->half);
+    assert_ok(hibloom_clear(filter), s->store);
+    assert_both_hold(s, filter, 0);
+    hibloom_close(filter);
 }
 
 static size_t keys_under(const char *name)
@@ -232,141 +205,111 @@ static size_t keys_under(const char *name)
 }
 
 /* What is added twice, by one side and the other, is in until both have removed it; then nothing is left. */
-static void each_side_removes_what_the_other_has_added(void **state)
+static void each_side_removes_what_the_other_has_added(struct shared *s)
 {
-    for (size_t which = COUNTING; which < SPECS; which++) {
-        struct shared s;
-        hibloom_info info;
+    const size_t all = s->items.n, n = s->items.n = 300;
+    bool *was_in = calloc(n, sizeof *was_in);
+    hibloom_info info;
 
-        shared_start(&s, which);
-        const size_t all = s.items.n, n = s.items.n = 300;
-        bool *was_in = calloc(n, sizeof *was_in);
-        assert_non_null(was_in);
-        hibloom *filter = opened(&s, &s.spec);
-        peer_answers(&s.peer, "add", s.name, s.items.list, n / 3, was_in);
-        assert_ok(hibloom_add_many(filter, s.items.list, n / 3, NULL), s.store);
-        assert_ok(hibloom_remove_many(filter, s.items.list, n / 3, was_in), s.store);
-        assert_both_hold(&s, filter, n / 3);
-        peer_answers(&s.peer, "remove", s.name, s.items.list, n / 3, was_in);
-        for (size_t i = 0; i < n / 3; i++)
-            assert_true(was_in[i]);
-        peer_answers(&s.peer, "remove", s.name, s.items.list, n, was_in);
-        for (size_t i = 0; i < n; i++)
-            assert_false(was_in[i]);
-        assert_ok(hibloom_get_info(filter, &info, sizeof info), s.store);
-        assert_int_equal(info.bits_set, 0);
-        free(was_in);
-        hibloom_close(filter);
-        s.items.n = all; /* they are freed */
-        shared_end(&s);
-    }
+    assert_non_null(was_in);
+    hibloom *filter = opened(s, &s->spec);
+    peer_answers(&s->peer, "add", s->name, s->items.list, n / 3, was_in);
+    assert_ok(hibloom_add_many(filter, s->items.list, n / 3, NULL), s->store);
+    assert_ok(hibloom_remove_many(filter, s->items.list, n / 3, was_in), s->store);
+    assert_both_hold(s, filter, n / 3);
+    peer_answers(&s->peer, "remove", s->name, s->items.list, n / 3, was_in);
+    for (size_t i = 0; i < n / 3; i++)
+        assert_true(was_in[i]);
+    peer_answers(&s->peer, "remove", s->name, s->items.list, n, was_in);
+    for (size_t i = 0; i < n; i++)
+        assert_false(was_in[i]);
+    assert_ok(hibloom_get_info(filter, &info, sizeof info), s->store);
+    assert_int_equal(info.bits_set, 0);
+    free(was_in);
+    hibloom_close(filter);
+    s->items.n = all; /* they are freed */
 }
 
-static void each_side_notices_that_the_other_has_removed_it(void **state)
+static void each_side_notices_that_the_other_has_removed_it(struct shared *s)
 {
-    static const size_t which[] = {SINGLE, SEVERAL};
+    bool found;
+    hibloom *filter = opened(s, &s->spec);
 
-    for (size_t i = 0; i < 2; i++) {
-        struct shared s;
-        bool found;
-
-        shared_start(&s, which[i]);
-        hibloom *filter = opened(&s, &s.spec);
-        peer_does(&s, "drop");
-        assert_int_equal(keys_under(s.name), 0);
-        assert_status(hibloom_contains(filter, "a", 1, &found), HIBLOOM_ENOTFOUND, s.store);
-        peer_makes(&s, "create", s.half); /* of the same spec, and another filter all the same */
-        assert_status(hibloom_add(filter, "a", 1, NULL), HIBLOOM_EMISMATCH, s.store);
-        hibloom_close(filter);
-        filter = opened(&s, &s.spec);
-        assert_both_hold(&s, filter, s.half);
-        assert_ok(hibloom_drop_by_name(s.store, s.name), s.store);
-        assert_int_equal(keys_under(s.name), 0);
-        peer_makes(&s, "create", 0);
-        hibloom_close(filter);
-        shared_end(&s);
-    }
+    peer_does(s, "drop");
+    assert_int_equal(keys_under(s->name), 0);
+    assert_status(hibloom_contains(filter, "a", 1, &found), HIBLOOM_ENOTFOUND, s->store);
+    peer_makes(s, "create", s->half); /* of the same spec, and another filter all the same */
+    assert_status(hibloom_add(filter, "a", 1, NULL), HIBLOOM_EMISMATCH, s->store);
+    hibloom_close(filter);
+    filter = opened(s, &s->spec);
+    assert_both_hold(s, filter, s->half);
+    assert_ok(hibloom_drop_by_name(s->store, s->name), s->store);
+    assert_int_equal(keys_under(s->name), 0);
+    peer_makes(s, "create", 0);
+    hibloom_close(filter);
 }
 
 /* Its adds go to keys that are gone, and it takes them back: nothing is in the way of the next filter. */
-static void late_bits_of_the_other_side_are_taken_back(void **state)
+static void late_bits_of_the_other_side_are_taken_back(struct shared *s)
 {
-    static const size_t which[] = {SINGLE, SEVERAL};
+    char said[16] = "";
 
-    for (size_t i = 0; i < 2; i++) {
-        struct shared s;
-        char said[16] = "";
-
-        shared_start(&s, which[i]);
-        hibloom_close(opened(&s, &s.spec));
-        FILE *out = peer_run(&s.peer, "late", s.name, s.items.list, s.half);
-        assert_non_null(fgets(said, sizeof said, out));
-        assert_string_equal(said, "ENOTFOUND\n");
-        assert_at_end(out);
-        assert_int_equal(keys_under(s.name), 0);
-        hibloom *filter = opened(&s, &s.spec);
-        assert_both_hold(&s, filter, 0);
-        hibloom_close(filter);
-        shared_end(&s);
-    }
+    hibloom_close(opened(s, &s->spec));
+    FILE *out = peer_run(&s->peer, "late", s->name, s->items.list, s->half);
+    assert_non_null(fgets(said, sizeof said, out));
+    assert_string_equal(said, "ENOTFOUND\n");
+    assert_at_end(out);
+    assert_int_equal(keys_under(s->name), 0);
+    hibloom *filter = opened(s, &s->spec);
+    assert_both_hold(s, filter, 0);
+    hibloom_close(filter);
 }
 
-static void each_side_repairs_for_the_other(void **state)
+static void each_side_repairs_for_the_other(struct shared *s)
 {
-    for (int ours = 0; ours < 2; ours++) {
-        struct shared s;
-        bool *found;
-        hibloom *filter;
+    bool *found = calloc(s->items.n, sizeof *found);
+    hibloom *filter;
 
-        shared_start(&s, SEVERAL);
-        found = calloc(s.items.n, sizeof *found);
-        assert_non_null(found);
-        hibloom *before = opened(&s, &s.spec);
-        peer_answers(&s.peer, "add", s.name, s.items.list, s.items.n, found);
+    assert_non_null(found);
+    for (int ours = 0; ours < 2; ours++) {
+        hibloom *before = opened(s, &s->spec);
+        peer_answers(&s->peer, "add", s->name, s->items.list, s->items.n, found);
         redisContext *redis = test_redis();
-        assert_int_equal(test_command(redis, "DEL %s:1", s.name), 1);
+        assert_int_equal(test_command(redis, "DEL %s:1", s->name), 1);
         redisFree(redis);
-        assert_status(hibloom_open(&filter, s.store, s.name, test_text(&s.spec)), HIBLOOM_ECORRUPT, s.store);
+        assert_status(hibloom_open(&filter, s->store, s->name, test_text(&s->spec)), HIBLOOM_ECORRUPT, s->store);
         if (ours)
-            assert_ok(hibloom_repair(s.store, s.name), s.store);
+            assert_ok(hibloom_repair(s->store, s->name), s->store);
         else
-            peer_does(&s, "repair");
-        assert_status(hibloom_contains_many(before, s.items.list, s.items.n, found), HIBLOOM_ECORRUPT, s.store);
-        filter = opened(&s, &s.spec);
-        peer_answers(&s.peer, "add", s.name, s.items.list, s.items.n, found);
-        assert_both_hold(&s, filter, s.items.n);
+            peer_does(s, "repair");
+        assert_status(hibloom_contains_many(before, s->items.list, s->items.n, found), HIBLOOM_ECORRUPT, s->store);
+        filter = opened(s, &s->spec);
+        peer_answers(&s->peer, "add", s->name, s->items.list, s->items.n, found);
+        assert_both_hold(s, filter, s->items.n);
         hibloom_close(before);
         hibloom_close(filter);
-        free(found);
-        shared_end(&s);
     }
+    free(found);
 }
 
-static void a_time_to_live_is_the_same_to_both(void **state)
+static void a_time_to_live_is_the_same_to_both(struct shared *s)
 {
-    static const size_t which[] = {SINGLE, SEVERAL};
+    hibloom_info info;
+    hibloom *filter = opened(s, &s->spec);
+    struct peer peer = s->peer;
 
-    for (size_t i = 0; i < 2; i++) {
-        struct shared s;
-        hibloom_info info;
-
-        shared_start(&s, which[i]);
-        hibloom *filter = opened(&s, &s.spec);
-        struct peer peer = s.peer;
-        peer.settings[0] = "100";
-        assert_at_end(peer_run(&peer, "expire", s.name, NULL, 0));
-        assert_ok(hibloom_get_info(filter, &info, sizeof info), s.store);
-        assert_in_range(info.ttl_ms, 1, 100000);
-        peer_does(&s, "clear"); /* keeps it */
-        assert_ok(hibloom_get_info(filter, &info, sizeof info), s.store);
-        assert_in_range(info.ttl_ms, 1, 100000);
-        assert_ok(hibloom_expire(filter, 0), s.store);
-        assert_ok(hibloom_get_info(filter, &info, sizeof info), s.store);
-        assert_int_equal(info.ttl_ms, -1);
-        assert_both_hold(&s, filter, 0);
-        hibloom_close(filter);
-        shared_end(&s);
-    }
+    peer.settings[0] = "100";
+    assert_at_end(peer_run(&peer, "expire", s->name, NULL, 0));
+    assert_ok(hibloom_get_info(filter, &info, sizeof info), s->store);
+    assert_in_range(info.ttl_ms, 1, 100000);
+    peer_does(s, "clear"); /* keeps it */
+    assert_ok(hibloom_get_info(filter, &info, sizeof info), s->store);
+    assert_in_range(info.ttl_ms, 1, 100000);
+    assert_ok(hibloom_expire(filter, 0), s->store);
+    assert_ok(hibloom_get_info(filter, &info, sizeof info), s->store);
+    assert_int_equal(info.ttl_ms, -1);
+    assert_both_hold(s, filter, 0);
+    hibloom_close(filter);
 }
 
 /* ---- The document's own bytes ---------------------------------------------------- */
@@ -441,21 +384,52 @@ static void the_worked_bytes_are_what_redis_and_the_library_say(void **state)
     fclose(file);
 }
 
+/* ---- Which specs each is about ------------------------------------------------------ */
+
+#define ALL ((1u << SPECS) - 1)
+#define TWO (1u << SINGLE | 1u << SEVERAL)
+#define RULE(function, specs) \
+    { \
+#function, function, specs \
+    }
+
+static struct rule {
+    const char *name;
+    void (*run)(struct shared *);
+    unsigned specs;
+} rules[] = {
+    RULE(the_library_opens_what_the_document_makes, ALL),
+    RULE(the_library_opens_what_is_made_without_a_script, TWO),
+    RULE(the_document_opens_what_the_library_makes, ALL),
+    RULE(each_side_clears_what_the_other_has_open, TWO),
+    RULE(each_side_removes_what_the_other_has_added, 1u << COUNTING),
+    RULE(each_side_notices_that_the_other_has_removed_it, TWO),
+    RULE(late_bits_of_the_other_side_are_taken_back, TWO),
+    RULE(each_side_repairs_for_the_other, 1u << SEVERAL),
+    RULE(a_time_to_live_is_the_same_to_both, TWO),
+};
+
+static void for_each_spec(void **state)
+{
+    const struct rule *rule = *state;
+
+    for (size_t i = 0; i < SPECS; i++)
+        if ((rule->specs >> i & 1) != 0) {
+            struct shared s;
+            shared_start(&s, i);
+            rule->run(&s);
+            shared_end(&s);
+        }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
+    struct CMUnitTest tests[2 + COUNT(rules)] = {
         cmocka_unit_test(positions_are_those_of_the_document),
-        cmocka_unit_test(the_library_opens_what_the_document_makes),
-        cmocka_unit_test(the_library_opens_what_is_made_without_a_script),
-        cmocka_unit_test(the_document_opens_what_the_library_makes),
-        cmocka_unit_test(each_side_clears_what_the_other_has_open),
-        cmocka_unit_test(each_side_removes_what_the_other_has_added),
-        cmocka_unit_test(each_side_notices_that_the_other_has_removed_it),
-        cmocka_unit_test(late_bits_of_the_other_side_are_taken_back),
-        cmocka_unit_test(each_side_repairs_for_the_other),
-        cmocka_unit_test(a_time_to_live_is_the_same_to_both),
         cmocka_unit_test(the_worked_bytes_are_what_redis_and_the_library_say),
     };
 
+    for (size_t i = 0; i < COUNT(rules); i++)
+        tests[2 + i] = (struct CMUnitTest){rules[i].name, for_each_spec, NULL, NULL, &rules[i]};
     return cmocka_run_group_tests_name("share the stored form", tests, NULL, NULL);
 }
