@@ -205,7 +205,7 @@ BENCH_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/bench/*.c) \
 $(BENCH)/bench: $(BENCH_OBJ) $(LIB_OBJ)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpthread -ldl -levent_core $(LIBS)
 
-benches: $(BENCH)/bench
+benches: $(BENCH)/bench $(BUILD)/tests/soak/soak
 
 bench:
 	@tests/tools/packages.sh bench

@@ -293,7 +293,7 @@ int main(void)
     const uint64_t seconds = given != NULL ? strtoull(given, NULL, 10) : 3600;
     struct redis_cluster *cluster = redis_cluster_start(&(struct redis_cluster_options){.primaries = 3, .replicas = 1});
     const char *uri = redis_cluster_uri(cluster);
-    hibloom_store *store = test_connect(uri, &options);
+    hibloom_store *store = test_connect(uri, NULL);
     bool good = true;
 
     soak = mmap(NULL, sizeof *soak, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
