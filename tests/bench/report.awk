@@ -324,7 +324,8 @@ function print_stalls(    i)
     print "## Stalls\n"
     print "The longest command of each phase by the server's own latency statistics, in which a transaction (exec) or a"
     print "script (eval) counts as one; and how long another client, which sends PING all the while, has waited at"
-    print "most: there the reading of large arguments counts, too, and that three processes share the cores.\n"
+    print "most: there the reading of large arguments counts, too, and that three processes share the cores. The rows"
+    print "of no filter say how long it waits while nobody else asks anything.\n"
     print "| filter | phase | seconds | longest command | longest PING |\n|---|---|---|---|---|"
     for (i = 1; i <= count["stalls"]; i++)
         printf "| %s | %s | %s | %s ms, %s | %s ms |\n", \
@@ -344,12 +345,13 @@ function cluster_title(operation)
     return operation == "look up" ? "look up, GETBIT" : operation == "add" ? "add, SETBIT" : "add with is_new, BITFIELD"
 }
 
-# Milliseconds that the longest PING took beside a filter's calls.
-function stalled(filter,    i)
+# Milliseconds that the longest PING took beside each of a filter's calls.
+function stalled(filter,    i, all)
 {
     for (i = 1; i <= count["stalls"]; i++)
         if (name["stalls", i, "filter"] == filter)
-            return name["stalls", i, "ping_ms"]
+            all = all " " name["stalls", i, "ping_ms"]
+    return all
 }
 
 function print_cluster(    i, key, plain, client, server)
