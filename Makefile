@@ -107,7 +107,7 @@ $(BUILD)/libhibloom.so: $(BUILD)/libhibloom.so.$(VERSION)
 	ln -sf $(SONAME) $@
 
 $(PROG_OBJ): PIC := -fPIE
-$(BUILD)/hibloom: $(PROG_OBJ) $(BUILD)/libhibloom.a
+$(BUILD)/hibloom: $(PROG_OBJ) $(BUILD)/lib/base/nearest.o $(BUILD)/libhibloom.a
 	$(CC) -pie $(HARDENED_LD) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 # What knows of TLS is compiled anew where that has come or gone.

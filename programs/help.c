@@ -1,5 +1,6 @@
 /* The commands and their help: one table, in the order of use. Each entry says what the command
  * takes, what it does, and ends in an example. */
+#include "base/nearest.h"
 #include "command.h"
 #include "output.h"
 
@@ -330,7 +331,11 @@ const struct command *command_find(const char *name)
     for (size_t i = 0; i < N_COMMANDS; i++)
         if (strcmp(commands[i].name, name) == 0)
             return &commands[i];
-    complain("%s is not a command; hibloom help lists them", name);
+    const char *nearest = nearest_name(name, strlen(name), &commands[0].name, N_COMMANDS, sizeof *commands);
+    if (nearest != NULL)
+        complain("%s is not a command; did you mean %s?", name, nearest);
+    else
+        complain("%s is not a command; hibloom help lists them", name);
     return NULL;
 }
 

@@ -10,9 +10,13 @@ static void a_wrong_command_line_is_trouble(void **state)
     assert_run("", 2, "", "a command is missing", "-u", NOWHERE);
     assert_run("", 2, "", "frobnicate is not a command", "frobnicate");
     assert_run("", 2, "", "--frob is not an option", "--frob", "plan");
+    assert_run("", 2, "", "inof is not a command; did you mean info?", "inof", "name");
+    assert_run("", 2, "", "hepl is not a command; did you mean help?", "hepl");
+    assert_run("", 2, "", "--jsno is not an option; did you mean --json?", "info", "name", "--jsno");
+    assert_run("", 2, "", "--lay-out=x is not an option; did you mean --layout?", "plan", "--lay-out=x");
     assert_run("", 2, "", "-x is not an option", "add", "name", "-x");
     assert_run("", 2, "", "--bare takes no value", "add", "name", "--bare=yes");
-    assert_run("", 2, "", "--frob=yes is not an option; see hibloom help add", "add", "name", "--frob=yes");
+    assert_run("", 2, "", "--nonsense=yes is not an option; see hibloom help add", "add", "name", "--nonsense=yes");
     assert_run("", 2, "", "-x is not an option; see hibloom help plan", "plan", "-x4");
     assert_run("", 2, "", "--grow takes no value", "plan", "-n", "10", "-p", "0.1", "--grow=3");
     assert_run("", 2, "", "-n needs a value", "plan", "-p", "0.01", "-n");

@@ -20,8 +20,8 @@ make -s --no-print-directory BUILD="$build" CC=musl-gcc HIBLOOM_TLS= CPPFLAGS="-
     CFLAGS='-O2 -g -Werror' "$build/libhibloom.a" musl-objects
 
 program=$build/hibloom
-musl-gcc -O2 -static -o "$program" "$build"/programs/*.o tests/tools/musl_fortify.c "$build/libhibloom.a" \
-    "$(gcc -print-file-name=libhiredis.a)" "$(gcc -print-file-name=libz.a)"
+musl-gcc -O2 -static -o "$program" "$build"/programs/*.o "$build/lib/base/nearest.o" tests/tools/musl_fortify.c \
+    "$build/libhibloom.a" "$(gcc -print-file-name=libhiredis.a)" "$(gcc -print-file-name=libz.a)"
 readelf -d "$program" | grep -q 'no dynamic section' || fail "it is not static"
 
 dir=$(mktemp -d)
