@@ -194,7 +194,7 @@ static hibloom_status call_links(hibloom *filter, enum links_goal goal, uint64_t
     struct store_count count;
     hibloom_status status = call_check(store, how, 0);
 
-    if (status == HIBLOOM_OK && ms > SETTINGS_TTL_MAX)
+    if (status == HIBLOOM_OK && ms > WORDS_TTL_MAX)
         status = error_set(&store->error, HIBLOOM_ERANGE, "more time than a time to live can have");
     if (status != HIBLOOM_OK)
         return status;

@@ -30,23 +30,23 @@ static const char *take_hashes(double value, struct spec *spec)
 }
 
 /* $k = ceil(($m / $n) * log(2)); positions mt_rand(0, $m - 1). */
-static const char *php_mt(struct spec *spec, const struct settings *settings)
+static const char *php_mt(struct spec *spec, const struct words *words)
 {
     return take_hashes(ceil((double)spec->bits / (double)spec->capacity * log(2.0)), spec);
 }
 
 /* hash_count = ceil(-1.43 * log(p)); bit_count = ceil(1.43 * hash_count * n). The program
  * that has ten seeds then has ten hashes all the same. */
-static const char *py_mmh3(struct spec *spec, const struct settings *settings)
+static const char *py_mmh3(struct spec *spec, const struct words *words)
 {
     const char *wrong = take_hashes(ceil(-1.43 * log(spec->error_rate)), spec);
 
     if (wrong == NULL &&
         !take_count(ceil(1.43 * (double)spec->hashes * (double)spec->capacity), SPEC_BITS_MAX, &spec->bits))
         wrong = "these numbers give more than 2^62 bits";
-    if (settings->seeds != 0)
-        spec->hashes = settings->seeds;
-    for (uint32_t i = settings->seeds; wrong == NULL && i < spec->hashes; i++)
+    if (words->seeds != 0)
+        spec->hashes = words->seeds;
+    for (uint32_t i = words->seeds; wrong == NULL && i < spec->hashes; i++)
         spec->seeds[i] = 17 + i;
     return wrong;
 }
@@ -73,7 +73,7 @@ static bool has_key_too_few(uint64_t bits)
     return (double)ceilf((float)bits / 4294967296.0f) < ceil((double)bits / (double)SPEC_SPAN_BITS);
 }
 
-static const char *pyrebloom(struct spec *spec, const struct settings *settings)
+static const char *pyrebloom(struct spec *spec, const struct words *words)
 {
     uint32_t seed = 314159265;
 
@@ -90,7 +90,7 @@ static const char *pyrebloom(struct spec *spec, const struct settings *settings)
 }
 
 /* Its m is 1 << BLOOMFILTER_BIT, and hash i has i + 1 for its factor. */
-static const char *scrapy_redis(struct spec *spec, const struct settings *settings)
+static const char *scrapy_redis(struct spec *spec, const struct words *words)
 {
     if ((spec->bits & (spec->bits - 1)) != 0)
         return "bits= is a power of two, 1 << BLOOMFILTER_BIT";
@@ -99,7 +99,7 @@ static const char *scrapy_redis(struct spec *spec, const struct settings *settin
     return NULL;
 }
 
-static const char *rueidis(struct spec *spec, const struct settings *settings)
+static const char *rueidis(struct spec *spec, const struct words *words)
 {
     const char *wrong = take_bits(ceil(optimal_bits(spec)), spec);
 
@@ -107,7 +107,7 @@ static const char *rueidis(struct spec *spec, const struct settings *settings)
 }
 
 /* Without capacity and error, both are read where it is attached. */
-static const char *redisson(struct spec *spec, const struct settings *settings)
+static const char *redisson(struct spec *spec, const struct words *words)
 {
     if (spec->capacity == 0)
         return NULL;
@@ -117,9 +117,9 @@ static const char *redisson(struct spec *spec, const struct settings *settings)
                : take_hashes(fmax(1.0, floor((double)spec->bits / (double)spec->capacity * log(2.0) + 0.5)), spec);
 }
 
-static const char *bloomfilter_rb(struct spec *spec, const struct settings *settings)
+static const char *bloomfilter_rb(struct spec *spec, const struct words *words)
 {
-    if (settings->seeds != 1 || spec->seeds[0] + spec->hashes - 1 > UINT32_MAX)
+    if (words->seeds != 1 || spec->seeds[0] + spec->hashes - 1 > UINT32_MAX)
         return "seeds= is one number, its option seed, and the last of so many after it is below 2^32";
     for (uint32_t i = 1; i < spec->hashes; i++)
         spec->seeds[i] = spec->seeds[0] + i;
@@ -127,7 +127,7 @@ static const char *bloomfilter_rb(struct spec *spec, const struct settings *sett
 }
 
 /* k from the quotient of whole numbers. */
-static const char *taganaka(struct spec *spec, const struct settings *settings)
+static const char *taganaka(struct spec *spec, const struct words *words)
 {
     const char *wrong = take_bits(round(optimal_bits(spec)), spec);
     const uint64_t bits_an_item = spec->bits / spec->capacity;
@@ -135,7 +135,7 @@ static const char *taganaka(struct spec *spec, const struct settings *settings)
     return wrong != NULL ? wrong : take_hashes(fmax(1.0, round(log(2.0) * (double)bits_an_item)), spec);
 }
 
-static const char *orestes(struct spec *spec, const struct settings *settings)
+static const char *orestes(struct spec *spec, const struct words *words)
 {
     const char *wrong = take_bits(ceil(optimal_bits(spec)), spec);
 
@@ -143,7 +143,7 @@ static const char *orestes(struct spec *spec, const struct settings *settings)
 }
 
 /* With growth= it is a filter of ours that grows as the module's. */
-static const char *redisbloom(struct spec *spec, const struct settings *settings)
+static const char *redisbloom(struct spec *spec, const struct words *words)
 {
     return spec_size(spec, spec->capacity, spec->error_rate, 0) == HIBLOOM_OK
                ? NULL
@@ -154,10 +154,10 @@ static const char *redisbloom(struct spec *spec, const struct settings *settings
 
 static const struct preset {
     const char *name;
-    unsigned needs, takes;                                           /* GIVEN_ bits */
-    const char *text;                                                /* settings that it has unless others are given */
-    const char *(*complete)(struct spec *, const struct settings *); /* computes what lacks; NULL: nothing does */
-    uint64_t bits_most;                                              /* the program's most; 0: see spec_bits_max */
+    unsigned needs, takes;                                        /* GIVEN_ bits */
+    const char *text;                                             /* words that it has unless others are given */
+    const char *(*complete)(struct spec *, const struct words *); /* computes what lacks; NULL: nothing does */
+    uint64_t bits_most;                                           /* the program's most; 0: see spec_bits_max */
 } presets[] = {
     {"php-mt", GIVEN_BITS | GIVEN_CAPACITY, 0, "hash=php-mt", php_mt, 0},
     {"php-mt-legacy", GIVEN_BITS | GIVEN_CAPACITY, 0, "hash=php-mt-legacy", php_mt, 0},
@@ -182,37 +182,35 @@ static const struct preset {
 };
 static const struct names preset_names = NAMES(presets, &presets->name);
 
-void preset_begin(struct settings *settings)
+void preset_begin(struct words *words)
 {
-    settings->preset = &presets[find_name(settings, "preset", settings->word, &preset_names)];
-    if (settings->status != HIBLOOM_OK)
+    words->preset = &presets[find_name(words, "preset", words->word, &preset_names)];
+    if (words->status != HIBLOOM_OK)
         return;
-    settings->status = settings_read(settings, settings->preset->text);
-    settings->given = 0;
+    words->status = words_read(words, words->preset->text);
+    words->given = 0;
 }
 
-hibloom_status preset_spec(struct spec *out, const struct settings *settings)
+hibloom_status preset_spec(struct spec *out, const struct words *words)
 {
-    const struct preset *preset = settings->preset;
-    const unsigned lacks = preset->needs & ~settings->given;
-    const unsigned excess = settings->given & ~(preset->needs | preset->takes | GIVEN_CREATE | GIVEN_NEW_TTL);
+    const struct preset *preset = words->preset;
+    const unsigned lacks = preset->needs & ~words->given;
+    const unsigned excess = words->given & ~(preset->needs | preset->takes | GIVEN_CREATE | GIVEN_NEW_TTL);
 
     if (lacks != 0)
-        return error_set(settings->error, HIBLOOM_EINVAL, "%s= is missing: %s needs it", setting_name(lacks),
+        return error_set(words->error, HIBLOOM_EINVAL, "%s= is missing: %s needs it", setting_name(lacks),
                          preset->name);
     if (excess != 0)
-        return error_set(settings->error, HIBLOOM_EINVAL, "%s=: %s does not take it", setting_name(excess),
-                         preset->name);
-    if ((settings->given & SIZE) != 0 && (settings->given & SIZE) != SIZE && (preset->takes & SIZE) != 0)
-        return error_set(settings->error, HIBLOOM_EINVAL, "%s=: %s takes capacity= and error=, or none of both",
-                         setting_name(settings->given & SIZE), preset->name);
-    *out = settings->spec;
+        return error_set(words->error, HIBLOOM_EINVAL, "%s=: %s does not take it", setting_name(excess), preset->name);
+    if ((words->given & SIZE) != 0 && (words->given & SIZE) != SIZE && (preset->takes & SIZE) != 0)
+        return error_set(words->error, HIBLOOM_EINVAL, "%s=: %s takes capacity= and error=, or none of both",
+                         setting_name(words->given & SIZE), preset->name);
+    *out = words->spec;
     if (out->hashes == 0)
-        out->hashes = settings->seeds;
-    const char *wrong = preset->complete != NULL ? preset->complete(out, settings) : NULL;
+        out->hashes = words->seeds;
+    const char *wrong = preset->complete != NULL ? preset->complete(out, words) : NULL;
     if (wrong == NULL && preset->bits_most != 0 && out->bits > preset->bits_most)
-        return error_set(settings->error, HIBLOOM_ERANGE,
-                         "%s: %" PRIu64 " bits are more than the %" PRIu64 " it can have", preset->name, out->bits,
-                         preset->bits_most);
-    return wrong == NULL ? HIBLOOM_OK : error_set(settings->error, HIBLOOM_ERANGE, "%s: %s", preset->name, wrong);
+        return error_set(words->error, HIBLOOM_ERANGE, "%s: %" PRIu64 " bits are more than the %" PRIu64 " it can have",
+                         preset->name, out->bits, preset->bits_most);
+    return wrong == NULL ? HIBLOOM_OK : error_set(words->error, HIBLOOM_ERANGE, "%s: %s", preset->name, wrong);
 }

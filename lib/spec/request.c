@@ -12,7 +12,7 @@
 #define ALL ((unsigned)(GIVEN_KEYS << 1) - 1) /* of the spec */
 
 /* The words of the spec that the text fixes. */
-static unsigned said_by(const struct settings *s, const struct spec *spec)
+static unsigned said_by(const struct words *s, const struct spec *spec)
 {
     unsigned said = s->given & ALL;
 
@@ -30,7 +30,7 @@ static unsigned said_by(const struct settings *s, const struct spec *spec)
     return said;
 }
 
-static hibloom_status check_wishes(const struct settings *s)
+static hibloom_status check_wishes(const struct words *s)
 {
     static const unsigned pairs[][2] = {{GIVEN_HASH, GIVEN_NEW_HASH},
                                         {GIVEN_LAYOUT, GIVEN_NEW_LAYOUT},
@@ -49,9 +49,9 @@ static bool is_seed(struct word seed)
     return seed.len > 0 && seed.len < REQUEST_SEED && strspn(seed.text, "0123456789abcdefABCDEF") >= seed.len;
 }
 
-static hibloom_status take(struct request *out, struct settings *s)
+static hibloom_status take(struct request *out, struct words *s)
 {
-    hibloom_status status = settings_spec(&out->spec, s);
+    hibloom_status status = words_spec(&out->spec, s);
 
     if (status != HIBLOOM_OK && s->lacks == NULL)
         return status;
@@ -73,19 +73,19 @@ static hibloom_status take(struct request *out, struct settings *s)
 
 hibloom_status request_read(struct request *out, const char *text, struct error *error)
 {
-    struct settings settings = {.error = error};
+    struct words words = {.error = error};
 
     memset(out, 0, sizeof *out);
     if (text == NULL)
         return HIBLOOM_OK;
-    hibloom_status status = settings_read(&settings, text);
-    if (status == HIBLOOM_OK && settings.given == 0 && settings.preset == NULL)
+    hibloom_status status = words_read(&words, text);
+    if (status == HIBLOOM_OK && words.given == 0 && words.preset == NULL)
         status = error_set(error, HIBLOOM_EINVAL, "the text says nothing; NULL takes any filter");
     if (status == HIBLOOM_OK)
-        status = check_wishes(&settings);
-    if (status == HIBLOOM_OK && (settings.given & GIVEN_SEED) != 0 && !is_seed(settings.seed))
+        status = check_wishes(&words);
+    if (status == HIBLOOM_OK && (words.given & GIVEN_SEED) != 0 && !is_seed(words.seed))
         status = error_set(error, HIBLOOM_EINVAL, "seed=: not 1 to 32 hexadecimal digits");
-    return status == HIBLOOM_OK ? take(out, &settings) : status;
+    return status == HIBLOOM_OK ? take(out, &words) : status;
 }
 
 void request_exactly(struct request *out, const struct spec *spec)
@@ -126,7 +126,7 @@ static bool is_same_seed(const struct request *said, const struct spec *stored)
     struct spec own = {.hash = stored->hash};
     const struct hash *hash = hash_by_id(stored->hash);
     const bool same = hash->seeding == SEEDING_KEY && stored->seeded &&
-                      settings_read_seed(&own, (struct word){said->seed, strlen(said->seed)}, hash->key_bytes) &&
+                      words_read_seed(&own, (struct word){said->seed, strlen(said->seed)}, hash->key_bytes) &&
                       memcmp(own.seeds, stored->seeds, sizeof own.seeds) == 0;
 
     explicit_bzero(&own, sizeof own);

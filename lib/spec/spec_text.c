@@ -11,11 +11,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- settings -> spec ---- */
+/* ---- words -> spec ---- */
 
 /* One number, up to 16 digits, for xxh3. The 16 bytes of its key in order for siphash: the two
  * seeds are their little-endian words. */
-bool settings_read_seed(struct spec *spec, struct word hex, unsigned key_bytes)
+bool words_read_seed(struct spec *spec, struct word hex, unsigned key_bytes)
 {
     if (hex.len < (key_bytes > 8 ? 32 : 1) || hex.len > 2 * (size_t)key_bytes)
         return false;
@@ -33,17 +33,17 @@ bool settings_read_seed(struct spec *spec, struct word hex, unsigned key_bytes)
 }
 
 /* The text asserts something, and does not fix a whole filter. */
-static hibloom_status lack(struct settings *s, const char *what)
+static hibloom_status lack(struct words *s, const char *what)
 {
     s->lacks = what;
     return error_set(s->error, HIBLOOM_EINVAL, "%s", what);
 }
 
 /* Each kind of seeding takes its own setting, seed= or seeds=, or none. */
-static hibloom_status take_seeds(struct spec *spec, struct settings *s)
+static hibloom_status take_seeds(struct spec *spec, struct words *s)
 {
     static const unsigned takes[] = {[SEEDING_NONE] = 0, [SEEDING_KEY] = GIVEN_SEED, [SEEDING_PER_HASH] = GIVEN_SEEDS};
-    static const char *const words[] = {[SEEDING_NONE] = "no seed",
+    static const char *const kinds[] = {[SEEDING_NONE] = "no seed",
                                         [SEEDING_KEY] = "seed=HEX",
                                         [SEEDING_PER_HASH] = "seeds=A,B,.., a number for each hash"};
     const struct hash *hash = hash_by_id(spec->hash);
@@ -54,8 +54,8 @@ static hibloom_status take_seeds(struct spec *spec, struct settings *s)
         return lack(s, "hash= is missing: seeds= needs one that takes so many");
     if (wrong != 0)
         return error_set(s->error, HIBLOOM_EINVAL, "%s=: hash=%s takes %s", setting_name(wrong), hash->name,
-                         words[hash->seeding]);
-    if (hash->seeding == SEEDING_KEY && given != 0 && !settings_read_seed(spec, s->seed, hash->key_bytes))
+                         kinds[hash->seeding]);
+    if (hash->seeding == SEEDING_KEY && given != 0 && !words_read_seed(spec, s->seed, hash->key_bytes))
         return open ? lack(s, "hash= is missing: this seed= is for another one than xxh3")
                     : error_set(s->error, HIBLOOM_EINVAL, "seed=: hash=%s takes %s hexadecimal digits", hash->name,
                                 hash->key_bytes > 8 ? "32" : "1 to 16");
@@ -70,7 +70,7 @@ static hibloom_status take_seeds(struct spec *spec, struct settings *s)
     return HIBLOOM_OK;
 }
 
-static hibloom_status plain_spec(struct spec *out, struct settings *s)
+static hibloom_status plain_spec(struct spec *out, struct words *s)
 {
     const unsigned sized = s->given & (GIVEN_CAPACITY | GIVEN_ERROR);
     const unsigned of_presets = s->given & (GIVEN_CHARS | GIVEN_INDEX);
@@ -108,7 +108,7 @@ static hibloom_status plain_spec(struct spec *out, struct settings *s)
                                             HIBLOOM_HASHES_MAX);
 }
 
-hibloom_status settings_spec(struct spec *out, struct settings *s)
+hibloom_status words_spec(struct spec *out, struct words *s)
 {
     struct spec spec;
 
@@ -121,16 +121,16 @@ hibloom_status settings_spec(struct spec *out, struct settings *s)
         status = spec_check_words(&spec, s->error);
     if (status == HIBLOOM_OK)
         *out = spec;
-    explicit_bzero(&spec, sizeof spec); /* settings have no secret: that lies in the text alone */
+    explicit_bzero(&spec, sizeof spec); /* words have no secret: that lies in the text alone */
     return status;
 }
 
 static hibloom_status read_stored(struct spec *out, const char *text, struct error *error)
 {
-    struct settings settings = {.stored = true, .error = error};
-    const hibloom_status status = settings_read(&settings, text);
+    struct words words = {.stored = true, .error = error};
+    const hibloom_status status = words_read(&words, text);
 
-    return status == HIBLOOM_OK ? settings_spec(out, &settings) : status;
+    return status == HIBLOOM_OK ? words_spec(out, &words) : status;
 }
 
 hibloom_status spec_parse(struct spec *out, const char *text)

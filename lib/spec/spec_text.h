@@ -38,7 +38,7 @@ enum {
 };
 #define GIVEN_NEW \
     (GIVEN_NEW_TTL | GIVEN_NEW_PREFER | GIVEN_NEW_HASH | GIVEN_NEW_LAYOUT | GIVEN_NEW_SEGMENTS) /* the wishes */
-#define SETTINGS_TTL_MAX (UINT64_C(1) << 50)                                                    /* ms */
+#define WORDS_TTL_MAX (UINT64_C(1) << 50)                                                       /* ms */
 
 enum preference { PREFER_MEMORY, PREFER_ADD, PREFER_LOOKUP };
 enum creation { CREATE_YES, CREATE_NO, CREATE_ONLY };
@@ -49,7 +49,7 @@ struct word {
     size_t len;
 };
 
-struct settings {
+struct words {
     bool stored;    /* the text is in its stored form */
     unsigned given; /* GIVEN_ bits */
     uint32_t seeds;
@@ -71,19 +71,19 @@ struct settings {
 };
 
 /* Reads all words of a text; the first one is a preset if it has no '='. */
-hibloom_status settings_read(struct settings *settings, const char *text);
+hibloom_status words_read(struct words *words, const char *text);
 
-/* settings->word names a preset: takes what it sets. */
-void preset_begin(struct settings *settings);
+/* words->word names a preset: takes what it sets. */
+void preset_begin(struct words *words);
 
-/* Fills *out from settings->preset and the settings beside it. */
-hibloom_status preset_spec(struct spec *out, const struct settings *settings);
+/* Fills *out from words->preset and the words beside it. */
+hibloom_status preset_spec(struct spec *out, const struct words *words);
 
-/* The spec that the settings fix. It is EINVAL, too, if settings->lacks. */
-hibloom_status settings_spec(struct spec *out, struct settings *settings);
+/* The spec that the words fix. It is EINVAL, too, if words->lacks. */
+hibloom_status words_spec(struct spec *out, struct words *words);
 
 /* The seed of a key hash from its digits. False: it is not one. */
-bool settings_read_seed(struct spec *, struct word hex, unsigned key_bytes);
+bool words_read_seed(struct spec *, struct word hex, unsigned key_bytes);
 
 /* One word of a spec's canonical text, a GIVEN_ bit; "" if that has it not. Its seed stands there, too. */
 void spec_word(const struct spec *, unsigned bit, char *buf, size_t size);
@@ -114,6 +114,6 @@ extern const char *const layout_names[], *const codec_names[], *const key_names[
 
 /* The number of a name among these. One that is not there is refused, "hash=sipash: no such value; did you mean
  * siphash?", and 0. */
-size_t find_name(struct settings *settings, const char *kind, struct word name, const struct names *names);
+size_t find_name(struct words *words, const char *kind, struct word name, const struct names *names);
 
 #endif

@@ -70,7 +70,7 @@ static const char *name_at(const struct names *names, size_t i)
 }
 
 /* "no such value; did you mean siphash?", or what there is. */
-static void refuse_name(struct settings *s, const char *shown, const char *kind, const char *nearest,
+static void refuse_name(struct words *s, const char *shown, const char *kind, const char *nearest,
                         const struct names *names)
 {
     char list[384] = "";
@@ -86,7 +86,7 @@ static void refuse_name(struct settings *s, const char *shown, const char *kind,
         s->status = error_set(s->error, HIBLOOM_EINVAL, "%s: no such %s; there are %s", shown, kind, list);
 }
 
-size_t find_name(struct settings *s, const char *kind, struct word name, const struct names *names)
+size_t find_name(struct words *s, const char *kind, struct word name, const struct names *names)
 {
     for (size_t i = 0; i < names->count; i++)
         if (word_is(name, name_at(names, i)))
@@ -101,16 +101,16 @@ size_t find_name(struct settings *s, const char *kind, struct word name, const s
     return 0;
 }
 
-/* ---- text -> settings ---- */
+/* ---- text -> words ---- */
 
 /* Refuses the setting that is being read. */
-static void refuse(struct settings *s, hibloom_status status, const char *why)
+static void refuse(struct words *s, hibloom_status status, const char *why)
 {
     s->status = error_set(s->error, status, "%s: %s", show(s->word, SHOWN).text, why);
 }
 
 /* A number that is given is not 0: that stands for "not given" in a spec. */
-static uint64_t read_count(struct settings *s, uint64_t max)
+static uint64_t read_count(struct words *s, uint64_t max)
 {
     uint64_t count = 0;
     const hibloom_status status = s->stored ? number_parse(s->value.text, s->value.len, max, &count)
@@ -123,23 +123,23 @@ static uint64_t read_count(struct settings *s, uint64_t max)
     return count;
 }
 
-static void set_chars(struct settings *s)
+static void set_chars(struct words *s)
 {
     s->spec.codec = find_name(s, "chars", s->value, &chars) == 0 ? CODEC_STRING : CODEC_BYTES;
 }
 
-static void set_index(struct settings *s)
+static void set_index(struct words *s)
 {
     s->spec.hash = find_name(s, "index", s->value, &indexes) == 0 ? HASH_ORESTES : HASH_ORESTES_MURMUR3;
 }
 
-static void set_chain(struct settings *s)
+static void set_chain(struct words *s)
 {
     if (s->value.len != CHAIN_DIGITS || !number_parse_hex(s->value.text, s->value.len, &s->spec.chain))
         refuse(s, HIBLOOM_EINVAL, "not 16 hexadecimal digits");
 }
 
-static void set_error(struct settings *s)
+static void set_error(struct words *s)
 {
     if (number_parse_double(s->value.text, s->value.len, &s->spec.error_rate) != HIBLOOM_OK)
         refuse(s, HIBLOOM_EINVAL,
@@ -150,12 +150,12 @@ static void set_error(struct settings *s)
 }
 
 /* The meaning of its digits depends on the hash, which may follow. */
-static void set_seed(struct settings *s)
+static void set_seed(struct words *s)
 {
     s->seed = s->value;
 }
 
-static void set_seeds(struct settings *s)
+static void set_seeds(struct words *s)
 {
     const char *const end = s->value.text + s->value.len;
 
@@ -176,7 +176,7 @@ static void set_seeds(struct settings *s)
     }
 }
 
-static void set_empty(struct settings *s)
+static void set_empty(struct words *s)
 {
     s->spec.empty_excluded = true;
     if (!word_is(s->value, "excluded"))
@@ -184,7 +184,7 @@ static void set_empty(struct settings *s)
 }
 
 /* Milliseconds, at least 1. */
-static uint64_t read_time(struct settings *s, uint64_t most)
+static uint64_t read_time(struct words *s, uint64_t most)
 {
     uint64_t ms = 0;
     const hibloom_status status = number_parse_time_ms(s->value.text, s->value.len, most, &ms);
@@ -196,7 +196,7 @@ static uint64_t read_time(struct settings *s, uint64_t most)
     return ms;
 }
 
-static void set_window(struct settings *s)
+static void set_window(struct words *s)
 {
     const uint64_t ms = s->stored ? read_count(s, SPEC_WINDOW_MAX) * 1000
                                   : read_time(s, SPEC_WINDOW_MAX * UINT64_C(1000));
@@ -206,32 +206,32 @@ static void set_window(struct settings *s)
         refuse(s, HIBLOOM_ERANGE, "must be whole seconds");
 }
 
-static void set_ttl(struct settings *s)
+static void set_ttl(struct words *s)
 {
-    s->ttl_ms = read_time(s, SETTINGS_TTL_MAX);
+    s->ttl_ms = read_time(s, WORDS_TTL_MAX);
 }
 
-static void set_prefer(struct settings *s)
+static void set_prefer(struct words *s)
 {
     s->prefer = (enum preference)find_name(s, "new.prefer", s->value, &prefers);
 }
 
-static void set_create(struct settings *s)
+static void set_create(struct words *s)
 {
     s->create = (enum creation)find_name(s, "create", s->value, &creates);
 }
 
-static void set_new_hash(struct settings *s)
+static void set_new_hash(struct words *s)
 {
     s->wish.hash = (enum hash_id)find_name(s, "new.hash", s->value, &hashes);
 }
 
-static void set_new_layout(struct settings *s)
+static void set_new_layout(struct words *s)
 {
     s->wish.layout = (enum layout)find_name(s, "new.layout", s->value, &layouts);
 }
 
-static void set_new_segments(struct settings *s)
+static void set_new_segments(struct words *s)
 {
     s->wish.segments = (uint32_t)read_count(s, SPEC_SEGMENTS_MAX);
 }
@@ -241,10 +241,10 @@ static void set_new_segments(struct settings *s)
 static const struct setting {
     const char *name;
     unsigned bit;
-    size_t at, size;                /* it is a field of the spec: */
-    uint64_t most;                  /* a count from 1 to this, of which spec_check knows the valid ones, */
-    const struct names *names;      /* or one of these, by its number; */
-    void (*set)(struct settings *); /* or something else */
+    size_t at, size;             /* it is a field of the spec: */
+    uint64_t most;               /* a count from 1 to this, of which spec_check knows the valid ones, */
+    const struct names *names;   /* or one of these, by its number; */
+    void (*set)(struct words *); /* or something else */
 } setting_table[] = {
     {"capacity", GIVEN_CAPACITY, FIELD(capacity), .most = UINT64_MAX},
     {"error", GIVEN_ERROR, .set = set_error},
@@ -288,7 +288,7 @@ const char *setting_name(unsigned given)
     return setting_table[i].name;
 }
 
-static void set_field(struct settings *s, const struct setting *setting)
+static void set_field(struct words *s, const struct setting *setting)
 {
     const uint64_t value = setting->names != NULL ? find_name(s, setting->name, s->value, setting->names)
                                                   : read_count(s, setting->most);
@@ -298,7 +298,7 @@ static void set_field(struct settings *s, const struct setting *setting)
            setting->size);
 }
 
-static void apply(struct settings *s, struct word name)
+static void apply(struct words *s, struct word name)
 {
     const struct names *names = s->stored ? &stored_names : &said_names;
     const struct setting *setting = &setting_table[find_name(s, "word", name, names)];
@@ -314,7 +314,7 @@ static void apply(struct settings *s, struct word name)
     s->given |= setting->bit;
 }
 
-hibloom_status settings_read(struct settings *s, const char *text)
+hibloom_status words_read(struct words *s, const char *text)
 {
     static const char blanks[] = " \t\r\n";
 

@@ -1,5 +1,5 @@
 /* link.c: a store's link, by the peers of its connections. So the cost model knows how much bytes cost. No server. */
-#include "net/flights/events.h"
+#include "net/flights/setup.h"
 #include "support/test.h"
 
 #include <arpa/inet.h>

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "net/drivers/pipes.h"
+#include "net/flights/setup.h"
 
 #include <poll.h>
 #include <string.h>

@@ -5,6 +5,7 @@
 #include "net/drivers/loop.h"
 #include "base/clock.h"
 #include "net/drivers/pipes.h"
+#include "net/flights/setup.h"
 
 #include <poll.h>
 

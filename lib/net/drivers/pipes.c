@@ -1,6 +1,7 @@
 /* pipes.c: connections as a carrier's pipes. See pipes.h. */
 #include "net/drivers/pipes.h"
 #include "base/alloc.h"
+#include "net/flights/setup.h"
 
 #include <poll.h>
 

@@ -9,10 +9,6 @@
 
 #include "net/flights/call.h"
 
-/* Takes the settings over, as those of the store. False: out of memory. */
-bool carrier_make(struct carrier *, struct store_settings *, const struct pipe_class *);
-void carrier_free(struct carrier *);
-
 void carrier_begin(struct carrier *, struct call *, struct task *);
 
 /* Calls that are begun in between go on together, from the second one on: what they send first shares a flush. */
@@ -36,9 +32,6 @@ uint64_t carrier_wake_at(const struct carrier *); /* 0: never */
 /* Wakes the calls that have slept long enough. Was there any? Where nothing is sure to call this
  * again (carrier_can_wait), that is all of them. */
 bool carrier_tick(struct carrier *);
-
-/* A new connection. The store's link is its slowest one's, unless the caller has said how fast it is. */
-void carrier_note_link(struct carrier *, int fd);
 
 /* A call's failure as the store's error, with the node where it failed. */
 hibloom_status carrier_error(struct carrier *, const struct call *);
