@@ -269,6 +269,7 @@ static bool run(struct bench *b, struct request *r)
 
     if (!size(r, "blocked") || !size(r, "classic"))
         return false;
+    r->planned_link = true; /* so calls go the way that is planned */
     put_heading(b);
     for (size_t i = 0; i < sizeof passes / sizeof *passes && !is_stopped(b); i++) {
         r->bitfield = passes[i].bitfield;

@@ -70,6 +70,7 @@ struct request {
     char spec[SPEC_SIZE];
     bool may_create;      /* a spec is optional: it would create a missing filter */
     bool heeds_restarts;  /* a server that may have forgotten adds is a failure, unless the URI accepts that */
+    bool planned_link;    /* the speed of the link is what hibloom plan expects */
     hibloom_stats *stats; /* adds those of its stores; NULL: nobody asks */
 };
 
