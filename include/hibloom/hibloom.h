@@ -262,8 +262,7 @@ HIBLOOM_CHECKED hibloom_status hibloom_attach(hibloom **out, hibloom_store *stor
 
 /* Opens n filters by one text; out[i] is the handle of names[i]. If each is NULL, one failure fails all, and is returned.
  * Else each[i] is the status of names[i], and out[i] is NULL if that is not OK. Then the call returns the first 1x to 3x,
- * and OK if there are only 4x. Round trips: for each 1,000 filters as for one, on each server; on a cluster up to twice
- * that. */
+ * and OK if there are only 4x. Round trips: for each 1,000 filters as for one, on each server. */
 HIBLOOM_CHECKED hibloom_status hibloom_open_many(hibloom **out, hibloom_store *store, const char *const *names,
                                                  size_t n, const char *spec, hibloom_status *each);
 

@@ -1,6 +1,7 @@
 /* pipes.c: connections as a carrier's pipes. See pipes.h. */
 #include "net/drivers/pipes.h"
 #include "base/alloc.h"
+#include "net/flights/node.h"
 #include "net/flights/setup.h"
 
 #include <poll.h>
@@ -51,7 +52,7 @@ void pipes_close(struct carrier *c, struct node *node)
 
 bool pipes_wait(const struct node *node)
 {
-    return node->state == NODE_OPENING || node->sent.first != NULL;
+    return node->state == NODE_OPENING || node_owes(node);
 }
 
 void pipes_lose(struct carrier *c, struct node *node)

@@ -70,7 +70,7 @@ struct carrier {
     uint64_t wake_at;
     struct outbox outbox; /* for the next call that writes: most leave nothing in it */
     bool held;            /* calls are begun, and none goes on until all have */
-    bool in_step;         /* a node gets no more before it has answered, so that calls share their round trips */
+    bool in_step;         /* no node gets more before all have answered, so that calls share their round trips */
     bool timed;           /* the driver calls carrier_tick when it is time, whatever else comes */
     uint64_t numbers;     /* flights sent so far: the number of the next */
     uint64_t deadline_ms; /* of a call; 0: none */

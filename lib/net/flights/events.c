@@ -111,19 +111,23 @@ static void end(struct carrier *c, struct call *call)
 /* Bytes. To make 1,000 filters takes less. The next commands of a large call are on their way while it is answered. */
 #define HELD_MOST ((size_t)4 << 20)
 
-/* Do commands wait for the answers to earlier ones? */
-static bool waits_in_step(const struct carrier *c, const struct node *node)
+/* A step of a call may need the answers of two nodes, so those of all nodes count. */
+static bool some_node_owes(const struct carrier *c)
 {
-    return c->in_step && node->held < HELD_MOST && node->sent.first != NULL && node->sent.first->number < node->flushed;
+    for (unsigned i = 0; i < c->topology.count; i++)
+        if (node_owes(c->topology.nodes[i]))
+            return true;
+    return false;
 }
 
 static void flush(struct carrier *c)
 {
+    const bool waits = c->in_step && some_node_owes(c);
     struct error error;
 
     for (unsigned i = 0; i < c->topology.count; i++) {
         struct node *node = c->topology.nodes[i];
-        if (waits_in_step(c, node))
+        if (waits && node->held < HELD_MOST)
             continue;
         replicas_wait(c, node);
         if (!node->dirty) {

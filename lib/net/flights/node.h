@@ -15,6 +15,12 @@ void node_send(struct carrier *, struct node *, struct flight *);
 hibloom_status node_greet(struct carrier *, struct node *);
 void node_take_greeting(struct carrier *, struct node *, struct flight *, const redisReply *);
 
+/* Are answers to come? Flights that were put, but not flushed, have none to come yet. */
+static inline bool node_owes(const struct node *node)
+{
+    return node->sent.first != NULL && node->sent.first->number < node->flushed;
+}
+
 /* Closes a connection that nobody needs any more. Nothing is on its way, and `leave` is set or
  * the known locations do not name it. */
 void node_close_unused(struct carrier *, struct node *);
