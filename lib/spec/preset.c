@@ -198,13 +198,12 @@ hibloom_status preset_spec(struct spec *out, const struct words *words)
     const unsigned excess = words->given & ~(preset->needs | preset->takes | GIVEN_CREATE | GIVEN_NEW_TTL);
 
     if (lacks != 0)
-        return error_set(words->error, HIBLOOM_EINVAL, "%s= is missing: %s needs it", setting_name(lacks),
-                         preset->name);
+        return error_set(words->error, HIBLOOM_EINVAL, "%s= is missing: %s needs it", word_name(lacks), preset->name);
     if (excess != 0)
-        return error_set(words->error, HIBLOOM_EINVAL, "%s=: %s does not take it", setting_name(excess), preset->name);
+        return error_set(words->error, HIBLOOM_EINVAL, "%s=: %s does not take it", word_name(excess), preset->name);
     if ((words->given & SIZE) != 0 && (words->given & SIZE) != SIZE && (preset->takes & SIZE) != 0)
         return error_set(words->error, HIBLOOM_EINVAL, "%s=: %s takes capacity= and error=, or none of both",
-                         setting_name(words->given & SIZE), preset->name);
+                         word_name(words->given & SIZE), preset->name);
     *out = words->spec;
     if (out->hashes == 0)
         out->hashes = words->seeds;

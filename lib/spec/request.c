@@ -39,8 +39,8 @@ static hibloom_status check_wishes(const struct words *s)
 
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
         if ((s->given & pairs[i][0]) != 0 && (s->given & pairs[i][1]) != 0)
-            return error_set(s->error, HIBLOOM_EINVAL, "%s= and %s=: not together", setting_name(pairs[i][0]),
-                             setting_name(pairs[i][1]));
+            return error_set(s->error, HIBLOOM_EINVAL, "%s= and %s=: not together", word_name(pairs[i][0]),
+                             word_name(pairs[i][1]));
     return HIBLOOM_OK;
 }
 
@@ -111,10 +111,10 @@ hibloom_status request_check_bare(const struct request *r, struct error *error)
     if (r->said == 0)
         return error_set(error, HIBLOOM_EINVAL, "a bare bitmap has no spec: the text must say all of it");
     if (wishes != 0)
-        return error_set(error, HIBLOOM_EINVAL, "%s=: a bare bitmap is not made by this call", setting_name(wishes));
+        return error_set(error, HIBLOOM_EINVAL, "%s=: a bare bitmap is not made by this call", word_name(wishes));
     if (lacks != 0)
         return error_set(error, HIBLOOM_EINVAL, "%s= is missing: a bare bitmap has no spec, so the text says all of it",
-                         setting_name(lacks));
+                         word_name(lacks));
     return request_check(r, error);
 }
 
@@ -160,7 +160,7 @@ static void describe(const struct spec *spec, unsigned bit, char out[WORD])
     if (bit == GIVEN_SEGMENTS)
         snprintf(out, WORD, "segments=%u", (unsigned)spec_segments(spec));
     else if (out[0] == '\0')
-        snprintf(out, WORD, "no %s=", setting_name(bit));
+        snprintf(out, WORD, "no %s=", word_name(bit));
 }
 
 static hibloom_status refuse(const struct request *said, const struct spec *stored, unsigned bit, struct error *error)
@@ -168,7 +168,7 @@ static hibloom_status refuse(const struct request *said, const struct spec *stor
     char ours[WORD], theirs[WORD];
 
     if ((bit & (GIVEN_SEED | GIVEN_SEEDS)) != 0)
-        return error_set(error, HIBLOOM_EMISMATCH, "has another %s=", setting_name(bit));
+        return error_set(error, HIBLOOM_EMISMATCH, "has another %s=", word_name(bit));
     describe(&said->spec, bit, ours);
     describe(stored, bit, theirs);
     return error_set(error, HIBLOOM_EMISMATCH, "has %s, and the text says %s%s", theirs, ours,

@@ -39,7 +39,7 @@ static hibloom_status lack(struct words *s, const char *what)
     return error_set(s->error, HIBLOOM_EINVAL, "%s", what);
 }
 
-/* Each kind of seeding takes its own setting, seed= or seeds=, or none. */
+/* Each kind of seeding takes its own word, seed= or seeds=, or none. */
 static hibloom_status take_seeds(struct spec *spec, struct words *s)
 {
     static const unsigned takes[] = {[SEEDING_NONE] = 0, [SEEDING_KEY] = GIVEN_SEED, [SEEDING_PER_HASH] = GIVEN_SEEDS};
@@ -53,7 +53,7 @@ static hibloom_status take_seeds(struct spec *spec, struct words *s)
     if (wrong != 0 && open)
         return lack(s, "hash= is missing: seeds= needs one that takes so many");
     if (wrong != 0)
-        return error_set(s->error, HIBLOOM_EINVAL, "%s=: hash=%s takes %s", setting_name(wrong), hash->name,
+        return error_set(s->error, HIBLOOM_EINVAL, "%s=: hash=%s takes %s", word_name(wrong), hash->name,
                          kinds[hash->seeding]);
     if (hash->seeding == SEEDING_KEY && given != 0 && !words_read_seed(spec, s->seed, hash->key_bytes))
         return open ? lack(s, "hash= is missing: this seed= is for another one than xxh3")
@@ -84,7 +84,7 @@ static hibloom_status plain_spec(struct spec *out, struct words *s)
     if ((s->given & GIVEN_SEGMENTS) == 0)
         out->segments = s->wish.segments;
     if (of_presets != 0)
-        return error_set(s->error, HIBLOOM_EINVAL, "%s=: only a preset takes it", setting_name(of_presets));
+        return error_set(s->error, HIBLOOM_EINVAL, "%s=: only a preset takes it", word_name(of_presets));
     status = take_seeds(out, s);
     if (status != HIBLOOM_OK || (out->bits != 0 && out->hashes != 0))
         return status;
@@ -192,13 +192,13 @@ const unsigned spec_words[] = {
 static void append_number(struct line *line, unsigned bit, bool there, uint64_t value)
 {
     if (there)
-        append(line, " %s=%" PRIu64, setting_name(bit), value);
+        append(line, " %s=%" PRIu64, word_name(bit), value);
 }
 
 static void append_name(struct line *line, unsigned bit, bool there, const char *name)
 {
     if (there)
-        append(line, " %s=%s", setting_name(bit), name);
+        append(line, " %s=%s", word_name(bit), name);
 }
 
 /* A word, if the text has it; `unit` stands behind a time. */

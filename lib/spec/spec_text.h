@@ -91,8 +91,8 @@ void spec_word(const struct spec *, unsigned bit, char *buf, size_t size);
 /* The bits of the words that a canonical text can have, in their order; 0 is the end. */
 extern const unsigned spec_words[];
 
-/* The name of the first setting in `given`, which is not 0. */
-const char *setting_name(unsigned given);
+/* The name of the first word in `given`, which is not 0. */
+const char *word_name(unsigned given);
 
 static inline bool word_is(struct word word, const char *name)
 {

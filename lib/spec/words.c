@@ -103,7 +103,7 @@ size_t find_name(struct words *s, const char *kind, struct word name, const stru
 
 /* ---- text -> words ---- */
 
-/* Refuses the setting that is being read. */
+/* Refuses the word that is being read. */
 static void refuse(struct words *s, hibloom_status status, const char *why)
 {
     s->status = error_set(s->error, status, "%s: %s", show(s->word, SHOWN).text, why);
@@ -238,14 +238,14 @@ static void set_new_segments(struct words *s)
 
 #define FIELD(name) offsetof(struct spec, name), sizeof((struct spec *)0)->name
 
-static const struct setting {
+static const struct known_word {
     const char *name;
     unsigned bit;
     size_t at, size;             /* it is a field of the spec: */
     uint64_t most;               /* a count from 1 to this, of which spec_check knows the valid ones, */
     const struct names *names;   /* or one of these, by its number; */
     void (*set)(struct words *); /* or something else */
-} setting_table[] = {
+} known_words[] = {
     {"capacity", GIVEN_CAPACITY, FIELD(capacity), .most = UINT64_MAX},
     {"error", GIVEN_ERROR, .set = set_error},
     {"bits", GIVEN_BITS, FIELD(bits), .most = SPEC_BITS_MAX},
@@ -275,43 +275,42 @@ static const struct setting {
     {"chain", GIVEN_CHAIN, .set = set_chain},
 };
 #define STORED_ONLY 2u
-static const struct names said_names = {&setting_table->name, sizeof *setting_table,
-                                        sizeof setting_table / sizeof *setting_table - STORED_ONLY},
-                          stored_names = NAMES(setting_table, &setting_table->name);
+static const struct names said_names = {&known_words->name, sizeof *known_words,
+                                        sizeof known_words / sizeof *known_words - STORED_ONLY},
+                          stored_names = NAMES(known_words, &known_words->name);
 
-const char *setting_name(unsigned given)
+const char *word_name(unsigned given)
 {
     size_t i = 0;
 
-    while ((given & setting_table[i].bit) == 0)
+    while ((given & known_words[i].bit) == 0)
         i++;
-    return setting_table[i].name;
+    return known_words[i].name;
 }
 
-static void set_field(struct words *s, const struct setting *setting)
+static void set_field(struct words *s, const struct known_word *known)
 {
-    const uint64_t value = setting->names != NULL ? find_name(s, setting->name, s->value, setting->names)
-                                                  : read_count(s, setting->most);
+    const uint64_t value = known->names != NULL ? find_name(s, known->name, s->value, known->names)
+                                                : read_count(s, known->most);
     const uint32_t narrow = (uint32_t)value;
 
-    memcpy((char *)&s->spec + setting->at, setting->size == sizeof value ? (const void *)&value : &narrow,
-           setting->size);
+    memcpy((char *)&s->spec + known->at, known->size == sizeof value ? (const void *)&value : &narrow, known->size);
 }
 
 static void apply(struct words *s, struct word name)
 {
     const struct names *names = s->stored ? &stored_names : &said_names;
-    const struct setting *setting = &setting_table[find_name(s, "word", name, names)];
+    const struct known_word *known = &known_words[find_name(s, "word", name, names)];
 
     if (s->status != HIBLOOM_OK)
         return;
-    if (s->given & setting->bit)
-        s->status = error_set(s->error, HIBLOOM_EINVAL, "%s=: given twice", setting->name);
-    else if (setting->set != NULL)
-        setting->set(s);
+    if (s->given & known->bit)
+        s->status = error_set(s->error, HIBLOOM_EINVAL, "%s=: given twice", known->name);
+    else if (known->set != NULL)
+        known->set(s);
     else
-        set_field(s, setting);
-    s->given |= setting->bit;
+        set_field(s, known);
+    s->given |= known->bit;
 }
 
 hibloom_status words_read(struct words *s, const char *text)
