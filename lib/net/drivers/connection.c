@@ -67,6 +67,14 @@ static int context_fails(redisContext *context, int err, const char *words)
     return REDIS_ERR;
 }
 
+/* A call on the socket did nothing, and errno says why. */
+static int context_stalls(redisContext *context)
+{
+    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
+        return REDIS_OK;
+    return context_fails(context, REDIS_ERR_IO, strerror(errno));
+}
+
 #define READ_BYTES (16u << 10) /* one read of hiredis, and of ours */
 #define SEND_BYTES (128u << 10)
 
@@ -112,10 +120,7 @@ static int receive(struct connection *c, void *bulk, size_t room)
         return redisReaderFeed(context->reader, into, (size_t)got) == REDIS_OK
                    ? REDIS_OK
                    : context_fails(context, REDIS_ERR_OOM, "Out of memory");
-    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
-        return REDIS_OK;
-    return got == 0 ? context_fails(context, REDIS_ERR_EOF, "Server closed the connection")
-                    : context_fails(context, REDIS_ERR_IO, strerror(errno));
+    return got == 0 ? context_fails(context, REDIS_ERR_EOF, "Server closed the connection") : context_stalls(context);
 }
 
 /* Writes; without `done` it reads. TLS may write to read, and where it fails errno
@@ -130,9 +135,9 @@ static int transfer(struct connection *c, int *done)
         return redisBufferRead(context);
     if (!tls && !c->borrowed && sdslen(context->obuf) > 0 && (!is_long(context) || left_to_send(c) > SEND_BYTES)) {
         errno = 0;
-        const bool good = send_some(c) > 0 || errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+        const int result = send_some(c) > 0 ? REDIS_OK : context_stalls(context);
         *done = sdslen(context->obuf) == 0;
-        return good ? REDIS_OK : context_fails(context, REDIS_ERR_IO, strerror(errno));
+        return result;
     }
     sigpipe_block(&before);
     if (tls)
