@@ -203,15 +203,15 @@ static void hint_at_percent(const char *text)
 /* '?': no option has that name, or it has a value that it does not take. ':': it lacks a value. */
 static void refuse_option(const struct request *r, int option, const char *word)
 {
-    const char *nearest = NULL;
     const bool is_known = optopt >= LONG_OPTION;
     const bool is_letter = optopt > 0 && !is_known && strncmp(word, "--", 2) != 0;
     const char letter[] = {'-', (char)optopt, '\0'}, *const shown = is_letter ? letter : word;
     const char *const value = strncmp(word, "--", 2) == 0 ? strchr(word, '=') : NULL;
+    const char *const nearest = option == '?' && optopt == 0
+                                    ? nearest_name(word + 2, strcspn(word + 2, "="), &long_options[0].name,
+                                                   sizeof long_options / sizeof *long_options - 1, sizeof *long_options)
+                                    : NULL;
 
-    if (option == '?' && optopt == 0)
-        nearest = nearest_name(word + 2, strcspn(word + 2, "="), &long_options[0].name,
-                               sizeof long_options / sizeof *long_options - 1, sizeof *long_options);
     if (option == ':')
         complain("%s needs a value", shown);
     else if (nearest != NULL)

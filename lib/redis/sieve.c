@@ -659,7 +659,7 @@ void sieve_begin(struct sieve *sieve, enum store_call call, hibloom *handle, con
     sieve->own = NULL;
     if (policy != NULL) {
         memset(&sieve->inner, 0, sizeof sieve->inner);
-        talk_begin(&walk->talk, link, NULL);
+        talk_begin(&walk->talk, link, NULL); /* without memory this task fails in place of the other */
         sieve->own = make(sieve, policy, call, link, items, n);
         if (sieve->own != NULL)
             sieve->run = &sieve->own->task;

@@ -168,9 +168,10 @@ static void run(struct stage *stage, const char *text)
     hibloom_store_free(store);
 }
 
+enum { CALLS = 5 };
+
 static void run_calls(struct stage *stage, const char *segments)
 {
-    enum { CALLS = 5 };
     hibloom_store *store = bench_choosing_store(NULL, "setbit");
     const uint64_t capacity = bench_capacity(), filled = capacity / 4, n = capacity / 10;
     bool *is_new = calloc(n, sizeof *is_new);
@@ -195,7 +196,7 @@ static void run_calls(struct stage *stage, const char *segments)
 /* What a PING takes beside nothing, as a measure of the machine. */
 static void run_nothing(struct stage *stage)
 {
-    for (size_t i = 0; i < 5; i++) {
+    for (size_t i = 0; i < CALLS; i++) {
         phase_begin(stage);
         while (bench_now() - stage->begin < 0.1)
             ; /* as busy as a client is */
