@@ -18,12 +18,6 @@
 
 /* ---- Failing ---- */
 
-static void fail(struct connection *c, hibloom_status status, const char *words)
-{
-    if (c->status == HIBLOOM_OK)
-        c->status = error_set(&c->error, status, "%s", words);
-}
-
 static void restore_reader(struct connection *c)
 {
     reply_leave(c->context->reader);
@@ -31,11 +25,12 @@ static void restore_reader(struct connection *c)
     c->context->reader->privdata = c->their_privdata;
 }
 
-/* Gives the pipe up: no answer that is still to come can be told from another. */
-static void abandon(struct connection *c)
+/* Gives the pipe up: no answer that is still to come can be told from another. The first cause counts. */
+static void fail(struct connection *c, hibloom_status status, const char *words)
 {
-    c->alive = false;
-    if (c->borrowed) {
+    if (c->status == HIBLOOM_OK)
+        c->status = error_set(&c->error, status, "%s", words);
+    if (c->borrowed && c->alive) {
         /* or its owner would read our answers: it is dead for the owner, too */
         if (c->context->err == 0) {
             c->context->err = REDIS_ERR_OTHER;
@@ -43,6 +38,7 @@ static void abandon(struct connection *c)
         }
         restore_reader(c);
     }
+    c->alive = false;
 }
 
 /* Fails as hiredis did. `saved` is errno as it was then. */
@@ -55,7 +51,6 @@ static void fail_as_context(struct connection *c, int saved)
         fail(c, refusal_status(refusal_of(c->first.words)), c->first.words); /* its one answer refuses us */
     else
         fail(c, status, error.words);
-    abandon(c);
 }
 
 /* ---- Reading and writing ---- */
@@ -88,21 +83,28 @@ static bool is_long(const redisContext *context)
     return sdsalloc(context->obuf) > 2 * SEND_BYTES;
 }
 
-/* With MSG_NOSIGNAL, which spares three calls on signals. A long buffer is not moved up each time, which would cost
- * more than to send it. Its end goes by hiredis, which frees the buffer then. */
-static ssize_t send_some(struct connection *c)
+/* Our own socket without TLS: it is read and written here, faster than by hiredis. */
+static bool is_plain(const struct connection *c)
+{
+    return !c->borrowed && !tls_is_on(c->context);
+}
+
+/* MSG_NOSIGNAL spares three calls on signals. A long buffer is not moved up each time, which would cost more than to
+ * send it. */
+static int send_some(struct connection *c, int *done)
 {
     redisContext *context = c->context;
     const ssize_t sent = send(context->fd, context->obuf + c->sent, left_to_send(c), MSG_NOSIGNAL);
 
     c->sent += sent > 0 ? (size_t)sent : 0;
-    if (c->sent > 0 && (!is_long(context) || left_to_send(c) <= SEND_BYTES)) {
-        const size_t left = left_to_send(c);
+    const size_t left = left_to_send(c);
+    if (c->sent > 0 && (!is_long(context) || left <= SEND_BYTES)) {
         memmove(context->obuf, context->obuf + c->sent, left + 1);
         sdssetlen(context->obuf, left);
         c->sent = 0;
     }
-    return sent;
+    *done = left == 0;
+    return sent > 0 ? REDIS_OK : context_stalls(context);
 }
 
 /* hiredis reads 16 KB at a time, which makes a whole bitmap a tenth slower. If a string has a room of its own that is
@@ -123,8 +125,8 @@ static int receive(struct connection *c, void *bulk, size_t room)
     return got == 0 ? context_fails(context, REDIS_ERR_EOF, "Server closed the connection") : context_stalls(context);
 }
 
-/* Writes; without `done` it reads. TLS may write to read, and where it fails errno
- * may be of something else. */
+/* By hiredis: writes; without `done` it reads. TLS may write to read, and where it fails errno may be of something
+ * else. */
 static int transfer(struct connection *c, int *done)
 {
     redisContext *context = c->context;
@@ -133,12 +135,6 @@ static int transfer(struct connection *c, int *done)
 
     if (!tls && done == NULL)
         return redisBufferRead(context);
-    if (!tls && !c->borrowed && sdslen(context->obuf) > 0 && (!is_long(context) || left_to_send(c) > SEND_BYTES)) {
-        errno = 0;
-        const int result = send_some(c) > 0 ? REDIS_OK : context_stalls(context);
-        *done = sdslen(context->obuf) == 0;
-        return result;
-    }
     sigpipe_block(&before);
     if (tls)
         tls_forget();
@@ -146,6 +142,19 @@ static int transfer(struct connection *c, int *done)
     const int result = done != NULL ? redisBufferWrite(context, done) : redisBufferRead(context);
     sigpipe_unblock(&before, result != REDIS_OK);
     return result;
+}
+
+static int read_bytes(struct connection *c, void *bulk, size_t room)
+{
+    return is_plain(c) ? receive(c, bulk, room) : transfer(c, NULL);
+}
+
+/* The end of a long buffer goes by hiredis, which frees the buffer then. */
+static int write_bytes(struct connection *c, int *done)
+{
+    const size_t at_least = is_long(c->context) ? SEND_BYTES : 0;
+
+    return is_plain(c) && left_to_send(c) > at_least ? send_some(c, done) : transfer(c, done);
 }
 
 /* ---- Making it ---- */
@@ -195,8 +204,7 @@ static void open_on(struct connection *c)
         c->status = shake_hands(c);
     else
         c->opening = 0;
-    if (c->status != HIBLOOM_OK)
-        abandon(c);
+    c->alive = c->status == HIBLOOM_OK;
     if (!c->alive || c->opening != 0)
         return;
     c->ssl = NULL;
@@ -210,29 +218,30 @@ static void open_on(struct connection *c)
 
 /* ---- Receiving ---- */
 
-enum received { RECEIVED_NOTHING, RECEIVED_ANSWER, RECEIVED_PUSH };
-
-/* Takes one whole thing out of the reader, a push to its owner at once. */
-static enum received take(struct connection *c)
+/* Takes one whole thing out of the reader. NULL: it was a push, which has gone to its owner; or it has `begun`, and is
+ * not all here. */
+static void *take(struct connection *c)
 {
+    const redisReader *reader = c->context->reader;
     void *object = NULL;
 
-    if (redisReaderGetReply(c->context->reader, &object) != REDIS_OK) {
-        if (c->status == HIBLOOM_OK)
-            c->status = error_set(&c->error, HIBLOOM_EPROTO, "the server does not answer as Redis does: %s",
-                                  c->context->reader->errstr);
-        abandon(c);
-        return RECEIVED_NOTHING;
+    if (c->reply.objects && reader->ridx < 0 && reader->pos < reader->len && reader->buf[reader->pos] == '>') {
+        fail(c, HIBLOOM_EPROTO, "the server does not answer as Redis does: a push that was not asked for");
+    } else if (redisReaderGetReply(c->context->reader, &object) != REDIS_OK) {
+        struct error error;
+        (void)error_set(&error, HIBLOOM_EPROTO, "the server does not answer as Redis does: %s", reader->errstr);
+        fail(c, HIBLOOM_EPROTO, error.words);
     }
-    if (object == NULL || !c->reply.pushed)
-        return object != NULL ? RECEIVED_ANSWER : RECEIVED_NOTHING;
+    c->begun = object == NULL;
+    if (object == NULL || c->reply.objects || !c->reply.pushed)
+        return object;
 #if HIREDIS_MAJOR >= 1
     if (c->context->push_cb != NULL)
         c->context->push_cb(c->context->privdata, object);
     else
         c->reply.owner->freeObject(object);
 #endif
-    return RECEIVED_PUSH;
+    return NULL;
 }
 
 static struct pollfd events_of(const struct connection *c)
@@ -269,13 +278,11 @@ static void read_some(struct connection *c, void *bulk, size_t room)
 
     if (overdue(c)) {
         fail(c, HIBLOOM_ETIMEDOUT, "timed out between two answers");
-        abandon(c);
     } else if (reader->len - reader->pos > UNREAD_MAX + room) {
         fail(c, HIBLOOM_EPROTO, "the answer is longer than any that was asked for");
-        abandon(c);
     } else {
         const size_t before = reader->len;
-        if ((c->borrowed || tls_is_on(c->context) ? transfer(c, NULL) : receive(c, bulk, room)) != REDIS_OK) {
+        if (read_bytes(c, bulk, room) != REDIS_OK) {
             fail_as_context(c, errno);
             return;
         }
@@ -308,47 +315,22 @@ static void begin(struct connection *c, bool object, void *bulk, size_t room)
     c->reply.bulk_room = room;
 }
 
-struct reply *connection_receive(struct connection *c, void *bulk, size_t room)
+struct reply *connection_receive(struct connection *c, redisReply **object, void *bulk, size_t room)
 {
     while (c->alive) {
-        begin(c, false, bulk, room);
-        const enum received received = take(c);
-        c->begun = received == RECEIVED_NOTHING;
-        if (received == RECEIVED_ANSWER) {
-            note_first(c, c->reply.type == REDIS_REPLY_ERROR ? c->reply.text : "");
+        begin(c, object != NULL, bulk, room);
+        redisReply *taken = take(c);
+        if (taken != NULL) {
+            const bool error = (object != NULL ? taken->type : c->reply.type) == REDIS_REPLY_ERROR;
+            note_first(c, !error ? "" : object != NULL ? taken->str : c->reply.text);
+            if (object != NULL)
+                *object = taken;
             return &c->reply;
         }
-        if (c->alive && received == RECEIVED_NOTHING && !c->readable)
+        if (c->alive && c->begun && !c->readable)
             return NULL;
-        if (c->alive && received == RECEIVED_NOTHING)
+        if (c->alive && c->begun)
             read_some(c, bulk, bulk != NULL ? room : 0);
-    }
-    return NULL;
-}
-
-redisReply *connection_receive_object(struct connection *c)
-{
-    void *object = NULL;
-
-    while (c->alive) {
-        redisReader *reader = c->context->reader;
-        begin(c, true, NULL, 0);
-        if (reader->ridx < 0 && reader->pos < reader->len && reader->buf[reader->pos] == '>') {
-            fail(c, HIBLOOM_EPROTO, "the server does not answer as Redis does: a push that was not asked for");
-            abandon(c);
-        } else if (redisReaderGetReply(reader, &object) != REDIS_OK) {
-            fail(c, HIBLOOM_EPROTO, "the server does not answer as Redis does");
-            abandon(c);
-        } else if (object != NULL) {
-            const redisReply *reply = object;
-            c->begun = false;
-            note_first(c, reply->type == REDIS_REPLY_ERROR ? reply->str : "");
-            return object;
-        } else if (c->readable) {
-            read_some(c, NULL, 0);
-        } else {
-            return NULL;
-        }
     }
     return NULL;
 }
@@ -362,7 +344,7 @@ static void deliver_pushes(struct connection *c)
 
     while (c->alive && reader->pos < reader->len && reader->buf[reader->pos] == '>') {
         reply_reset(&c->reply);
-        while (c->alive && take(c) == RECEIVED_NOTHING)
+        while (c->alive && take(c) == NULL && c->begun)
             if (c->alive)
                 read_some(c, NULL, 0);
     }
@@ -385,8 +367,8 @@ hibloom_status connection_borrow(struct connection *c)
         deliver_pushes(c);
     }
     if (c->status == HIBLOOM_OK && (!c->alive || reader->pos < reader->len)) {
-        fail(c, HIBLOOM_EINVAL, "the borrowed connection has unsent commands or unread replies");
         connection_return(c);
+        fail(c, HIBLOOM_EINVAL, "the borrowed connection has unsent commands or unread replies");
     }
     return c->status;
 }
@@ -425,23 +407,19 @@ static void read_last_error(struct connection *c)
     c->context->err = 0;
     c->readable = true;
     for (unsigned i = 0; i < LAST_ANSWERS && !(c->begun && c->reply.objects); i++) { /* half an object is left */
-        reply = connection_receive(c, NULL, 0);
+        reply = connection_receive(c, NULL, NULL, 0);
         if (reply == NULL || reply->type == REDIS_REPLY_ERROR)
             break;
     }
     if (reply != NULL && reply->type == REDIS_REPLY_ERROR && c->status == HIBLOOM_OK)
         c->status = settings_explain(c->settings, reply->text, &c->error);
     fail(c, HIBLOOM_EIO, "the server takes no more commands");
-    if (c->alive)
-        abandon(c);
 }
 
 void connection_put(struct connection *c, const char *bytes, size_t len)
 {
-    if (c->alive && redisAppendFormattedCommand(c->context, bytes, len) != REDIS_OK) {
+    if (c->alive && redisAppendFormattedCommand(c->context, bytes, len) != REDIS_OK)
         fail(c, HIBLOOM_ENOMEM, "out of memory");
-        abandon(c);
-    }
 }
 
 void connection_start_clock(struct connection *c)
@@ -450,27 +428,23 @@ void connection_start_clock(struct connection *c)
     c->spared = false;
 }
 
-/* As much as goes. */
-static void write_some(struct connection *c)
+hibloom_status connection_flush(struct connection *c)
 {
     int done = 0;
     bool stuck = false;
 
     while (c->alive && !done && !stuck) {
         const size_t before = left_to_send(c);
-        if (transfer(c, &done) != REDIS_OK) {
-            if (errno == EPIPE || errno == ECONNRESET) {
-                read_last_error(c);
-            } else if (errno ==
-                       EINTR) { /* hiredis gives up on a signal over TLS only, where a borrowed one may block */
-                c->context->err = 0;
-                c->context->errstr[0] = '\0';
-            } else {
-                fail_as_context(c, errno);
-            }
+        const int result = write_bytes(c, &done);
+        if (result != REDIS_OK && (errno == EPIPE || errno == ECONNRESET)) {
+            read_last_error(c);
+        } else if (result != REDIS_OK && errno == EINTR) {
+            c->context->err = 0; /* hiredis gives up on a signal over TLS only, where a borrowed one may block */
+            c->context->errstr[0] = '\0';
+        } else if (result != REDIS_OK) {
+            fail_as_context(c, errno);
         } else if (!done && overdue(c)) {
             fail(c, HIBLOOM_ETIMEDOUT, "timed out: the server takes no more commands");
-            abandon(c);
         } else {
             /* A server that takes bytes is not silent. If all went at once, the clock has just begun. */
             if ((c->unsent || !done) && left_to_send(c) < before)
@@ -479,11 +453,6 @@ static void write_some(struct connection *c)
         }
     }
     c->unsent = stuck;
-}
-
-hibloom_status connection_flush(struct connection *c)
-{
-    write_some(c);
     return c->status;
 }
 
@@ -502,17 +471,15 @@ bool connection_polled(struct connection *c, const struct pollfd *ready)
         open_on(c);
     /* one that hung up may have answered before */
     else if (c->unsent && (ready->revents & (POLLOUT | POLLERR | POLLHUP)) == POLLOUT)
-        write_some(c);
+        (void)connection_flush(c);
     c->readable = c->alive && c->opening == 0 && (ready->revents & ~POLLOUT) != 0;
-    if (c->alive && !c->readable && overdue(c)) {
+    if (c->alive && !c->readable && overdue(c))
         fail(c, HIBLOOM_ETIMEDOUT,
              c->ssl != NULL ? "TLS: timed out in the handshake; if this port speaks no TLS, the URI begins with redis, "
                               "not with rediss"
              : c->opening != 0 ? "timed out connecting"
              : c->unsent       ? "timed out: the server takes no more commands"
                                : "timed out waiting for the server");
-        abandon(c);
-    }
     return c->alive;
 }
 

@@ -58,10 +58,7 @@ static void take(struct line *line, const redisReply *object)
         line->reply.bulk_room = flight->exchange.bulk_room;
     }
     reply_take_object(&line->reply, object);
-    if (carrier_wants_object(line->node))
-        carrier_object(c, line->node, object);
-    else
-        carrier_reply(c, line->node, &line->reply);
+    carrier_reply(c, line->node, &line->reply, object);
     if (line->node != NULL && line->broken != HIBLOOM_OK && line->owed == 2)
         carrier_lost(c, line->node, line->broken, words_of(line));
 }

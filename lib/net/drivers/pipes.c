@@ -69,20 +69,16 @@ void pipes_receive(struct carrier *c, struct node *node, bool until_idle)
 
     while (node->sent.first != NULL && !(until_idle && TAILQ_EMPTY(&c->calls))) {
         const struct exchange *exchange = &node->sent.first->exchange;
-        const bool wants_object = carrier_wants_object(node);
+        redisReply *object = NULL, **wanted = carrier_wants_object(node) ? &object : NULL;
         void *bulk = node->sent.first->index == exchange->bulk_index ? exchange->bulk : NULL;
         const uint64_t before = connection->received;
-        redisReply *object = wants_object ? connection_receive_object(connection) : NULL;
-        struct reply *reply = wants_object ? NULL : connection_receive(connection, bulk, exchange->bulk_room);
+        struct reply *reply = connection_receive(connection, wanted, bulk, exchange->bulk_room);
         c->store.server.stats.bytes_received += connection->received - before;
-        if (object != NULL) {
-            carrier_object(c, node, object);
-            freeReplyObject(object);
-        } else if (reply != NULL) {
-            carrier_reply(c, node, reply);
-        } else {
+        if (reply == NULL)
             break;
-        }
+        carrier_reply(c, node, reply, object);
+        if (object != NULL)
+            freeReplyObject(object);
     }
     if (!connection->alive && node->sent.first != NULL)
         pipes_lose(c, node);

@@ -249,22 +249,6 @@ bool carrier_wants_object(const struct node *node)
     return node->sent.first->kind == FLIGHT_GREETING || node->sent.first->kind == FLIGHT_LOCATE;
 }
 
-void carrier_reply(struct carrier *c, struct node *node, struct reply *reply)
-{
-    struct flight *flight = node->sent.first;
-
-    if (flight->asking && !flight->asked) {
-        flight->asked = true;
-        return;
-    }
-    flight->asked = false;
-    if (flight->kind != FLIGHT_TASK)
-        replicas_take(c, node, reply);
-    else if (!dispatch_take_reply(c, node, flight, reply))
-        return;
-    settle(c);
-}
-
 static void take_location(struct carrier *c, struct node *node, struct flight *flight, const redisReply *object)
 {
     const uint32_t index = flight->index++;
@@ -275,14 +259,25 @@ static void take_location(struct carrier *c, struct node *node, struct flight *f
     dispatch_take_location(c, node, index, last, object);
 }
 
-void carrier_object(struct carrier *c, struct node *node, const redisReply *object)
+void carrier_reply(struct carrier *c, struct node *node, struct reply *reply, const redisReply *object)
 {
     struct flight *flight = node->sent.first;
 
-    if (flight->kind == FLIGHT_GREETING)
-        node_take_greeting(c, node, flight, object);
-    else
-        take_location(c, node, flight, object);
+    if (flight->asking && !flight->asked) {
+        flight->asked = true;
+        return;
+    }
+    flight->asked = false;
+    switch (flight->kind) {
+    case FLIGHT_TASK:
+        if (!dispatch_take_reply(c, node, flight, reply))
+            return;
+        break;
+    case FLIGHT_GREETING: node_take_greeting(c, node, flight, object); break;
+    case FLIGHT_LOCATE: take_location(c, node, flight, object); break;
+    case FLIGHT_WAIT:
+    case FLIGHT_TOUCH: replicas_take(c, node, reply); break;
+    }
     settle(c);
 }
 

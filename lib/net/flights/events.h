@@ -21,11 +21,10 @@ void carrier_cancel(struct carrier *, const hibloom *);
 void carrier_end(struct carrier *, struct call *); /* once it is done */
 
 /* What has happened. A reply is to the oldest flight of the node. Where it is to a
- * question of its own (greeting, locate) the carrier wants it as an object: carrier_object. */
+ * question of its own (greeting, locate) the carrier wants it as an object. */
 void carrier_opened(struct carrier *, struct node *);
 bool carrier_wants_object(const struct node *);
-void carrier_reply(struct carrier *, struct node *, struct reply *);
-void carrier_object(struct carrier *, struct node *, const redisReply *);
+void carrier_reply(struct carrier *, struct node *, struct reply *, const redisReply *object);
 void carrier_lost(struct carrier *, struct node *, hibloom_status, const char *words);
 uint64_t carrier_wake_at(const struct carrier *); /* 0: never */
 
