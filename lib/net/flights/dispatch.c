@@ -182,13 +182,8 @@ void dispatch_call(struct carrier *c, struct call *call)
     struct flights now = {0};
 
     flights_join(&now, &call->waiting);
-    for (struct flight *flight; (flight = flights_take(&now)) != NULL;) {
-        if (guard_is_old(call->heard_ns) && call->late < 2) { /* to connect took long, or the client stood still */
-            flight->proven_late = call->late > 0;
-            flight_begin_proof(flight);
-        }
+    for (struct flight *flight; (flight = flights_take(&now)) != NULL;)
         route(c, call, flight);
-    }
     if (call->waiting.first == NULL || call->wake_at != 0)
         return;
     if (!call_must_pause(c, &c->locate.pause))
@@ -295,15 +290,14 @@ static void take_last(struct carrier *c, struct node *node, struct flight *fligh
         flight_free(flight);
     } else {
         flight_end_proof(flight);
+        flight->seen_ns = flight->proof_ns;
         call->late = !late ? 0 : flight->proven_late ? 2 : 1;
-        if (good && call->late == 1) { /* the client has stood still */
-            flight->proven_late = true;
-            flight_begin_proof(flight);
-        }
-        if (good) /* there, and not on another connection, which would have to be proven again */
+        if (good) { /* there, and not on another connection, which would have to be proven again */
             node_send(c, node, flight);
-        else
+            node->held = HELD_MOST; /* a proof ages */
+        } else {
             call_end_flight(c, flight);
+        }
     }
 }
 

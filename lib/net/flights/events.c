@@ -24,6 +24,7 @@ static void take_outbox(struct carrier *c, struct call *call)
         struct flight *flight = flight_new(&c->pool, call, FLIGHT_TASK, exchange, bytes + from, exchange->end - from);
         from = exchange->end;
         if (flight != NULL) {
+            flight->seen_ns = call->heard_ns;
             if (call->wake_at != 0 || c->locate.stale)
                 flight_begin_proof(flight);
             flights_put(&call->waiting, flight);
@@ -108,9 +109,6 @@ static void end(struct carrier *c, struct call *call)
     c->store.server.stats.in_flight--;
 }
 
-/* Bytes. To make 1,000 filters takes less. The next commands of a large call are on their way while it is answered. */
-#define HELD_MOST ((size_t)4 << 20)
-
 /* A step of a call may need the answers of two nodes, so those of all nodes count. */
 static bool some_node_owes(const struct carrier *c)
 {
@@ -130,15 +128,11 @@ static void flush(struct carrier *c)
         if (waits && node->held < HELD_MOST)
             continue;
         replicas_wait(c, node);
-        if (!node->dirty) {
+        if (node->unwritten == NULL) {
             node_close_unused(c, node);
             continue;
         }
-        node->dirty = false;
-        node->held = 0;
-        node->flushed = c->numbers;
-        c->store.server.stats.round_trips++;
-        const hibloom_status status = c->pipes->flush(c, node, &error);
+        const hibloom_status status = node_flush(c, node, &error);
         if (status != HIBLOOM_OK)
             node_lose(c, node, status, error.words);
     }

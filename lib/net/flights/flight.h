@@ -33,10 +33,11 @@ struct flight {
     uint64_t number;      /* flights are numbered as they are sent */
     uint32_t index;       /* the reply that is delivered next */
     uint32_t told;        /* replies that the task has had, before an exchange that is `anew` was sent again */
-    bool proving;         /* its last command goes alone (exchange.guarded); then it goes on with the reply */
-    uint32_t resume;      /* of this number */
+    bool proving;         /* its last command goes alone (exchange.guarded); */
+    bool proven_late;     /* its answer was old at the read, and it was sent again; */
+    uint32_t resume;      /* then it goes on with the reply of this number */
     uint64_t proof_ns;    /* when that command was sent */
-    bool proven_late;     /* its answer was old at the read, and it was sent again */
+    uint64_t seen_ns;     /* its filter was there then, as the call or its guard has heard */
     uint32_t held;        /* replies since one was refused for now: from there, all is sent again */
     enum refusal refusal; /* its meaning, and its words: */
     char *words;

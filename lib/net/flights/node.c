@@ -16,25 +16,49 @@ static void shut(struct carrier *c, struct node *node)
 {
     c->pipes->close(c, node);
     node->state = NODE_CLOSED;
-    node->dirty = node->waits = node->wants_wait = false;
+    node->waits = node->wants_wait = false;
+    node->unwritten = NULL;
     node->held = 0;
 }
 
 void node_send(struct carrier *c, struct node *node, struct flight *flight)
 {
-    static const char asking[] = "*1\r\n$6\r\nASKING\r\n";
-    hibloom_stats *stats = &c->store.server.stats;
-    size_t at = flight_from(flight);
-
     if (flight->exchange.replies == 0) { /* it only wanted to get here */
         call_end_flight(c, flight);
         return;
     }
     flight->number = c->numbers++;
+    flights_put(&node->sent, flight);
+    if (node->unwritten == NULL)
+        node->unwritten = flight;
+    node->held += flight->len + flight->exchange.payload_len;
+    node->wants_wait = node->wants_wait || flight->kind == FLIGHT_TOUCH;
+    if (flight->call != NULL)
+        flight->call->sent = true;
+}
+
+/* The server that it goes to may have been connected to, or others waited for, or the client stood still. If that
+ * took long, the guard goes alone. */
+static void prove_again(struct flight *flight)
+{
+    const struct call *call = flight->call;
+
+    if (call == NULL || flight->proving || call->late >= 2 || !guard_is_old(flight->seen_ns))
+        return;
+    flight->proven_late = call->late > 0;
+    flight_begin_proof(flight);
+}
+
+static void write_flight(struct carrier *c, struct node *node, struct flight *flight)
+{
+    static const char asking[] = "*1\r\n$6\r\nASKING\r\n";
+    hibloom_stats *stats = &c->store.server.stats;
+
+    prove_again(flight);
+    size_t at = flight_from(flight);
     flight->proof_ns = node->sent_ns = clock_now_ns();
     stats->commands += flight->exchange.replies - flight->index;
     stats->bytes_sent += flight->len - at + flight->exchange.payload_len;
-    node->held += flight->len - at + flight->exchange.payload_len;
     if (flight->exchange.payload != NULL) {
         if (flight->asking)
             c->pipes->put(node, asking, sizeof asking - 1);
@@ -49,11 +73,16 @@ void node_send(struct carrier *c, struct node *node, struct flight *flight)
     }
     if (at < flight->len)
         c->pipes->put(node, flight->bytes + at, flight->len - at);
-    flights_put(&node->sent, flight);
-    node->dirty = true;
-    node->wants_wait = node->wants_wait || flight->kind == FLIGHT_TOUCH;
-    if (flight->call != NULL)
-        flight->call->sent = true;
+}
+
+hibloom_status node_flush(struct carrier *c, struct node *node, struct error *error)
+{
+    for (struct flight *flight = node->unwritten; flight != NULL; flight = flight->next)
+        write_flight(c, node, flight);
+    node->unwritten = NULL;
+    node->held = 0;
+    c->store.server.stats.round_trips++;
+    return c->pipes->flush(c, node, error);
 }
 
 static void make_ready(struct carrier *c, struct node *node)

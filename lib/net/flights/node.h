@@ -8,17 +8,24 @@
  * the flight is the caller's again. */
 hibloom_status node_send_flight(struct carrier *, struct node *, struct flight *, struct error *);
 
-/* Sends it where the connection is ready, and has just been of use. */
+/* Sends it with the next flush. The connection is ready, and has just been of use. */
 void node_send(struct carrier *, struct node *, struct flight *);
+
+/* Writes all that was sent since the last flush. Not OK: the connection is lost. */
+hibloom_status node_flush(struct carrier *, struct node *, struct error *);
+
+/* So many bytes wait for no other node. To make 1,000 filters takes less. The next commands of a large call are on
+ * their way while it is answered. */
+#define HELD_MOST ((size_t)4 << 20)
 
 /* The connection is made: says who we are. */
 hibloom_status node_greet(struct carrier *, struct node *);
 void node_take_greeting(struct carrier *, struct node *, struct flight *, const redisReply *);
 
-/* Are answers to come? Flights that were put, but not flushed, have none to come yet. */
+/* Are answers to come? Flights that were not flushed have none to come yet. */
 static inline bool node_owes(const struct node *node)
 {
-    return node->sent.first != NULL && node->sent.first->number < node->flushed;
+    return node->sent.first != node->unwritten;
 }
 
 /* Closes a connection that nobody needs any more. Nothing is on its way, and `leave` is set or

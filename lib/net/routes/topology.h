@@ -55,17 +55,16 @@ struct node {
     struct greeting greeting;
     struct flights pending; /* until it is ready */
     struct flights sent;
-    struct flights touched; /* writes with their answers: the next answer to WAIT is theirs, too */
-    bool waits;             /* WAIT is on its way, */
-    bool wants_wait;        /* and does not cover all writes that were sent */
-    uint64_t revived_by;    /* the number of the failed call that has had its one new connection; 0: none */
-    uint64_t refused_by;    /* the last call that got no connection; 0: none */
-    bool dirty;             /* commands were put, and not flushed: */
-    size_t held;            /* so many bytes */
-    uint64_t flushed;       /* the number of the first flight since the last flush */
-    bool leave;             /* it is no longer what it was: closed once all answers have come */
-    uint64_t asked;         /* the last round of locating that asked it */
-    void *pipe;             /* the driver's */
+    struct flights touched;   /* writes with their answers: the next answer to WAIT is theirs, too */
+    bool waits;               /* WAIT is on its way, */
+    bool wants_wait;          /* and does not cover all writes that were sent */
+    uint64_t revived_by;      /* the number of the failed call that has had its one new connection; 0: none */
+    uint64_t refused_by;      /* the last call that got no connection; 0: none */
+    struct flight *unwritten; /* the first of those sent since the last flush; NULL: none */
+    size_t held;              /* their bytes */
+    bool leave;               /* it is no longer what it was: closed once all answers have come */
+    uint64_t asked;           /* the last round of locating that asked it */
+    void *pipe;               /* the driver's */
 };
 
 struct topology {
