@@ -119,13 +119,20 @@ static bool is_done(const struct blocking *b)
     return TAILQ_EMPTY(&b->carrier.calls);
 }
 
-/* Waits for one of them, and takes what has come. */
-static void wait_for(struct blocking *b, unsigned count)
+/* Waits for one node, and takes what has come. False: there is none to wait for. */
+static bool wait_for_some(struct blocking *b)
 {
+    const unsigned count = find_waited(b);
     struct node **waited = b->waited;
     struct pollfd *ready = b->ready;
     uint32_t least = rest_of_sleep(&b->carrier);
 
+    if (count == 0)
+        return false;
+    if (b->carrier.borrowed) {
+        pipes_receive(&b->carrier, waited[0], true);
+        return true;
+    }
     for (unsigned i = 0; i < count; i++) {
         struct connection *connection = waited[i]->pipe;
         connection->deadline = deadline_of(b);
@@ -145,6 +152,7 @@ static void wait_for(struct blocking *b, unsigned count)
     }
     if (!is_done(b) && rest_of_sleep(&b->carrier) == 0)
         (void)carrier_tick(&b->carrier);
+    return true;
 }
 
 /* An earlier call may have ended in the middle of what was read: so no event comes of the rest. */
@@ -154,17 +162,6 @@ static void receive_rest(struct blocking *b)
         pipe_of(b->waited[i])->deadline = deadline_of(b);
         pipes_receive(&b->carrier, b->waited[i], true);
     }
-}
-
-static bool wait_for_some(struct blocking *b)
-{
-    const unsigned count = find_waited(b);
-
-    if (b->carrier.borrowed && count > 0)
-        pipes_receive(&b->carrier, b->waited[0], true);
-    else if (count > 0)
-        wait_for(b, count);
-    return count > 0;
 }
 
 static void sleep_until(uint64_t at)
@@ -182,18 +179,17 @@ static void start_clocks(const struct carrier *c)
             connection_start_clock(c->topology.nodes[i]->pipe);
 }
 
-/* Until all have ended that were begun since it was held. */
+/* Until all have ended that were begun. */
 static void wait_for_all(struct blocking *b)
 {
-    struct carrier *c = &b->carrier;
+    const struct carrier *c = &b->carrier;
 
-    carrier_release(c);
     receive_rest(b);
     while (!is_done(b)) {
         if (wait_for_some(b))
             continue;
         sleep_until(carrier_wake_at(c));
-        (void)carrier_tick(c);
+        (void)carrier_tick(&b->carrier);
     }
 }
 
@@ -212,7 +208,6 @@ static hibloom_status run(struct redis_store *store, struct task *task)
     struct call call;
 
     start_clocks(c);
-    carrier_hold(c);
     carrier_begin(c, &call, task);
     wait_for_all(b);
     const hibloom_status status = carrier_error(c, &call);
@@ -234,6 +229,7 @@ static bool run_all(struct redis_store *store, struct task **tasks, size_t n, ta
     c->in_step = true;
     for (size_t i = 0; i < n; i++)
         carrier_begin(c, &calls[i], tasks[i]);
+    carrier_release(c);
     wait_for_all(b);
     c->in_step = false;
     for (size_t i = 0; i < n; i++) {
