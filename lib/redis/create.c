@@ -226,8 +226,8 @@ void life_complete(struct talk *talk, struct outbox *outbox)
 
 /* ---- Ready ------------------------------------------------------------------------- */
 
-/* Keys made for nothing are unlinked by their ids; but where the root is of the
- * same generation, somebody may be listing them. */
+/* Keys made for nothing are unlinked by their ids. But somebody may be listing them where the root is of the same
+ * generation, unless that is being removed. */
 static void tidy(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
@@ -265,7 +265,8 @@ static void judge_finished(struct talk *talk, struct outbox *outbox)
         life_note_ahead(life);
         return;
     }
-    if (life->answer_record.generation == talk->task.link->generation) {
+    const struct record *root = &life->answer_record;
+    if (root->generation == talk->task.link->generation && root->state != RECORD_REMOVING) {
         life_start_over(talk);
         return;
     }
