@@ -121,10 +121,14 @@ hibloom_status node_greet(struct carrier *c, struct node *node)
     return HIBLOOM_OK;
 }
 
-static void fail_flights(struct carrier *c, struct node *node, struct flights *flights, hibloom_status status,
-                         const char *words, bool lost)
+/* Those before `unwritten` may have been carried out. */
+static void fail_flights(struct carrier *c, struct node *node, struct flights *flights, const struct flight *unwritten,
+                         hibloom_status status, const char *words)
 {
+    bool lost = true;
+
     for (struct flight *flight; (flight = flights_take(flights)) != NULL;) {
+        lost = lost && flight != unwritten;
         if (flight->call != NULL) {
             call_flight_failed(c, flight, node, status, words, lost);
             continue;
@@ -157,6 +161,7 @@ static const char *explain_end(const struct carrier *c, const struct node *node,
 void node_lose(struct carrier *c, struct node *node, hibloom_status status, const char *given)
 {
     struct flights touched = {0}, sent = {0}, pending = {0};
+    const struct flight *unwritten = node->unwritten;
     struct error error;
     const char *words = explain_end(c, node, given, &error);
 
@@ -170,9 +175,9 @@ void node_lose(struct carrier *c, struct node *node, hibloom_status status, cons
     flights_join(&pending, &node->pending);
     shut(c, node);
     carrier_note_stale(c);
-    fail_flights(c, node, &touched, status, words, true);
-    fail_flights(c, node, &sent, status, words, true);
-    fail_flights(c, node, &pending, status, words, false);
+    fail_flights(c, node, &touched, NULL, status, words);
+    fail_flights(c, node, &sent, unwritten, status, words);
+    fail_flights(c, node, &pending, pending.first, status, words);
 }
 
 void node_take_greeting(struct carrier *c, struct node *node, struct flight *flight, const redisReply *object)
