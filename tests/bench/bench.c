@@ -25,12 +25,10 @@ static const struct bench_part {
     void (*run)(void);
 } parts[] = {
     {"machine", bench_machine},   {"throughput", bench_throughput}, {"growth", bench_growth},
-    {"segments", bench_segments}, {"processes", bench_processes},   {"latency", bench_latency},
-    {"memory", bench_memory},     {"rates", bench_rates},           {"stalls", bench_stalls},
-    {"cluster", bench_cluster},   {"retries", bench_retries},       {"async", bench_async},
-    {"near", bench_near},         {"calls", bench_calls},           {"kinds", bench_kinds},
-    {"crossing", bench_crossing}, {"merges", bench_merges},         {"module", bench_module},
-    {"many", bench_many},
+    {"segments", bench_segments}, {"memory", bench_memory},         {"stalls", bench_stalls},
+    {"retries", bench_retries},   {"async", bench_async},           {"near", bench_near},
+    {"calls", bench_calls},       {"kinds", bench_kinds},           {"crossing", bench_crossing},
+    {"merges", bench_merges},     {"module", bench_module},
 };
 
 /* ---- How much ------------------------------------------------------------------- */

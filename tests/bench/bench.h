@@ -21,12 +21,8 @@ void bench_machine(void);    /* what it is measured on */
 void bench_throughput(void); /* items a second by method and batch size */
 void bench_growth(void);     /* more items, larger filters */
 void bench_segments(void);   /* small batches on many segments */
-void bench_processes(void);  /* more clients on one filter */
-void bench_latency(void);    /* one item at a time */
 void bench_memory(void);     /* a SET, an exact bitmap and Bloom filters of the same uids */
-void bench_rates(void);      /* false positives, predicted and measured */
 void bench_stalls(void);     /* the longest command */
-void bench_cluster(void);    /* one filter over one, two and three primaries */
 void bench_retries(void);    /* retries and TLS, while nothing fails */
 void bench_async(void);      /* the calls on an event loop against those that block */
 void bench_near(void);       /* what is known to be in costs no command */
@@ -34,7 +30,6 @@ void bench_calls(void);      /* one call, of a few items and of very many */
 void bench_crossing(void);   /* whether the cost model chooses the best way */
 void bench_merges(void);     /* whole bitmaps into one key, by BITOP and by parts */
 void bench_module(void);     /* beside RedisBloom's module, where it is installed */
-void bench_many(void);       /* one call over many filters, against calls one after the other */
 void bench_kinds(void);      /* plain filters, growing ones and windows; or two builds of the library */
 
 /* ---- How much -------------------------------------------------------------------

@@ -76,40 +76,6 @@ function draw_growth(    i, key, last)
     }
 }
 
-function draw_processes(    i, key, commands)
-{
-    for (i = 1; i <= 2; i++) {
-        commands = i == 1 ? "setbit" : "bitfield"
-        block(out "/processes.dat", toupper(commands))
-        for (key = 1; ("processes", commands "|add|" key) in known; key *= 2)
-            both(out "/processes.dat", "processes", commands "|add|" key, key)
-    }
-}
-
-function draw_latency(    i, key, last)
-{
-    for (i = 1; i <= count["latency"]; i++) {
-        key = keys["latency", i]
-        if (name["latency", key, "transport"] != last)
-            block(out "/latency.dat", last = name["latency", key, "transport"])
-        printf "\"%s\"\t%s\t%s\t%s\n", name["latency", key, "operation"], median(series("latency", key, "p50_us")), \
-            median(series("latency", key, "p99_us")), median(series("latency", key, "p999_us")) >(out "/latency.dat")
-    }
-}
-
-function draw_rates(    i, hash, p, asked, last)
-{
-    for (hash = 1; hash <= split("xxh3 siphash murmur3 php-mt php-mt-legacy poly", hashes, " "); hash++) {
-        block(out "/rates.dat", hashes[hash])
-        for (i = 1; i <= count["rates"]; i++) {
-            p = name["rates", i, "predicted"]
-            asked = name["rates", i, "asked"]
-            if (name["rates", i, "hash"] == hashes[hash])
-                print p "\t" name["rates", i, "wrong"] / asked "\t" sqrt(p * (1 - p) / asked) >(out "/rates.dat")
-        }
-    }
-}
-
 function point(file, x, label, numbers)
 {
     printf "%s\t\"%s\"\t%s\t%s\t%s\n", x, label, median(numbers), least(numbers), most(numbers) >file
@@ -152,9 +118,6 @@ END {
     draw_throughput()
     draw_batches()
     draw_growth()
-    draw_processes()
-    draw_latency()
-    draw_rates()
     draw_near()
     draw_calls()
 }

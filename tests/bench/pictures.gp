@@ -82,18 +82,6 @@ plot data."/growth.dat" index 0 using (column(1)):2:3:4 every ::1 with yerrorlin
      "" index 1 using (column(1)):5:6:7 every ::1 with yerrorlines pt 6 ps 0.6 dt 2 lc rgb ASK title "look up, empty", \
      "" index 2 using (column(1)):2:3:4 every ::1 with yerrorlines pt 4 ps 0.6 dt 3 lc rgb hue[1] title "add, one key", \
      "" index 2 using (column(1)):5:6:7 every ::1 with yerrorlines pt 4 ps 0.6 dt 3 lc rgb hue[7] title "look up, one key"
-
-# ---- Over the number of processes ----------------------------------------------------------
-
-set output out."/processes.svg"
-set logscale x 2
-set xrange [0.9:18]
-set xlabel "processes that share the filter"
-set ylabel "items/s of all together, batches of 1,000"
-plot data."/processes.dat" index 0 using (column(1)):2:3:4 every ::1 with yerrorlines pt 7 ps 0.6 lc rgb ADD title "add, SETBIT", \
-     "" index 0 using (column(1)):5:6:7 every ::1 with yerrorlines pt 7 ps 0.6 lc rgb ASK title "look up, GETBIT", \
-     "" index 1 using (column(1)):2:3:4 every ::1 with yerrorlines pt 6 ps 0.6 dt 2 lc rgb ADD title "add, BITFIELD", \
-     "" index 1 using (column(1)):5:6:7 every ::1 with yerrorlines pt 6 ps 0.6 dt 2 lc rgb ASK title "look up, BITFIELD"
 unset logscale x
 
 # ---- Over the share of repeats ---------------------------------------------------------------
@@ -129,43 +117,3 @@ plot for [i = 0:3] data."/calls.dat" index i using (column(1)):2:3:4 with yerror
 set terminal svg size 860,460
 unset logscale
 set format x "%g"
-
-# ---- One item at a time ------------------------------------------------------------------------
-
-set output out."/latency.svg"
-set style data histograms
-set style histogram clustered gap 1.5 title offset 0, -0.5
-set style fill solid noborder
-set logscale y
-set yrange [5:*]
-set xrange [*:*]
-set format y "%g"
-unset xlabel
-set bmargin 5
-set ylabel "microseconds a call (logarithmic)"
-set grid noxtics
-plot newhistogram "TCP", \
-         data."/latency.dat" index 0 using 2:xtic(1) every ::1 lc rgb hue[4] title "50 %", \
-         "" index 0 using 3 every ::1 lc rgb hue[2] title "99 %", \
-         "" index 0 using 4 every ::1 lc rgb hue[3] title "99.9 %", \
-     newhistogram "Unix socket", \
-         "" index 1 using 2:xtic(1) every ::1 lc rgb hue[4], \
-         "" index 1 using 3 every ::1 lc rgb hue[2], \
-         "" index 1 using 4 every ::1 lc rgb hue[3]
-
-# ---- False positives -----------------------------------------------------------------------------
-
-set output out."/rates.svg"
-set bmargin
-set style data points
-set logscale xy
-set xrange [2e-5:0.3]
-set yrange [2e-5:0.3]
-set format xy "%g"
-set xlabel "predicted false-positive rate (logarithmic)"
-set ylabel "measured (logarithmic)"
-set grid xtics ytics
-array mark[6] = [7, 5, 9, 11, 10, 13]
-plot x with lines lc rgb "#bbbbbb" title "as predicted", \
-     for [i = 0:5] data."/rates.dat" index i using (column(1)):2:3 with yerrorbars pt mark[i + 1] ps 0.9 lc rgb hue[i + 2] \
-     title columnheader(1)

@@ -256,32 +256,6 @@ function print_growth(    i, key, other, s)
             spread(series("growth", other, "items_per_s"))
     }
     print_segments()
-    print "\n![items a second over the number of processes](processes.svg)\n"
-    print "Processes that share one filter, all together, items/s in batches of 1,000:\n"
-    print "| processes | add, SETBIT | look up, GETBIT | add, BITFIELD | look up, BITFIELD_RO |\n|---|---|---|---|---|"
-    for (i = 1; ("processes", "setbit|add|" i) in known; i *= 2)
-        printf "| %d | %s | %s | %s | %s |\n", i, processes("setbit|add|" i), processes("setbit|look up|" i), \
-            processes("bitfield|add|" i), processes("bitfield|look up|" i)
-    print ""
-}
-
-function processes(key)
-{
-    return short(median(series("processes", key, "items_per_s")))
-}
-
-function print_latency(    i, key)
-{
-    print "## One item at a time\n\n![latency percentiles](latency.svg)\n"
-    print "Microseconds a call, on a connection that is up; \"is new?\" asks whether the item was.\n"
-    print "| | 50 % | 99 % | 99.9 % |\n|---|---|---|---|"
-    for (i = 1; i <= count["latency"]; i++) {
-        key = keys["latency", i]
-        printf "| %s, %s | %s | %s | %s |\n", \
-            name["latency", key, "transport"], name["latency", key, "operation"], \
-            spread(series("latency", key, "p50_us")), spread(series("latency", key, "p99_us")), \
-            spread(series("latency", key, "p999_us"))
-    }
     print ""
 }
 
@@ -301,24 +275,6 @@ function print_memory(    i)
     print ""
 }
 
-function print_rates(    i, p, asked, wrong)
-{
-    print "## False positives, predicted and measured\n\n![false positives, predicted and measured](rates.svg)\n"
-    print "In memory, full, asked for uids that were not added; +- is one standard deviation of the asking alone. The"
-    print "polynomial's seeds are hardly independent of each other.\n"
-    print "| hash | layout | items | predicted | measured | wrong answers | expected |\n|---|---|---|---|---|---|---|"
-    for (i = 1; i <= count["rates"]; i++) {
-        p = name["rates", i, "predicted"]
-        asked = name["rates", i, "asked"]
-        wrong = name["rates", i, "wrong"]
-        printf "| %s | %s | %s | %.3g %% | %.3g %% | %s | %s +- %s |\n", \
-            name["rates", i, "hash"], name["rates", i, "layout"], \
-            grouped(name["rates", i, "items"]), 100 * p, 100 * wrong / asked, grouped(wrong), grouped(asked * p), \
-            grouped(sqrt(asked * p * (1 - p)))
-    }
-    print ""
-}
-
 function print_stalls(    i)
 {
     print "## Stalls\n"
@@ -332,17 +288,7 @@ function print_stalls(    i)
             name["stalls", i, "filter"], name["stalls", i, "phase"], short(name["stalls", i, "seconds"]), \
             short(name["stalls", i, "longest_ms"]), name["stalls", i, "command"], \
             short(name["stalls", i, "ping_ms"])
-}
-
-# "2 primaries"
-function place_title(primaries)
-{
-    return primaries == 0 ? "one plain server" : primaries == 1 ? "1 primary" : primaries " primaries"
-}
-
-function cluster_title(operation)
-{
-    return operation == "look up" ? "look up, GETBIT" : operation == "add" ? "add, SETBIT" : "add with is_new, BITFIELD"
+    print ""
 }
 
 # Milliseconds that the longest PING took beside each of a filter's calls.
@@ -352,27 +298,6 @@ function stalled(filter,    i, all)
         if (name["stalls", i, "filter"] == filter)
             all = all " " name["stalls", i, "ping_ms"]
     return all
-}
-
-function print_cluster(    i, key, plain, client, server)
-{
-    print "\n## On a cluster\n"
-    print "A filter of " grouped(machine("items")) " items in 30 segments, batches of 1,000; on a cluster of one, two"
-    print "and three primaries without replicas, and on one server that is no cluster. The client and all servers share"
-    print machine("cores") " cores, so more primaries hardly mean more items a second here. CPU is in microseconds an"
-    print "item, that of the servers all together, and the ratios are to the plain server.\n"
-    print "| operation | servers | items/s | client CPU | ratio | servers' CPU | ratio |\n|---|---|---|---|---|---|---|"
-    for (i = 1; i <= count["cluster"]; i++) {
-        key = keys["cluster", i]
-        plain = "0|" name["cluster", key, "operation"]
-        client = series("cluster", key, "client_us")
-        server = series("cluster", key, "server_us")
-        printf "| %s | %s | %s | %s | %s | %s | %s |\n", cluster_title(name["cluster", key, "operation"]), \
-            place_title(name["cluster", key, "primaries"]), spread(series("cluster", key, "items_per_s")), \
-            spread(client), times(quotient(client, series("cluster", plain, "client_us"))), \
-            spread(server), times(quotient(server, series("cluster", plain, "server_us")))
-    }
-    print ""
 }
 
 function ready_title(key,    batch)
@@ -458,11 +383,8 @@ END {
     print_throughput()
     print_whole()
     print_growth()
-    print_latency()
     print_memory()
-    print_rates()
     print_stalls()
-    print_cluster()
     print_retries()
     print_async()
     print_near()
@@ -471,5 +393,4 @@ END {
     print_merges()
     print_module()
     print_kinds()
-    print_many()
 }

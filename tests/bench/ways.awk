@@ -237,20 +237,3 @@ function print_kinds(    i, key, other, batch)
             short(median(series("kinds", key, "client_us"))), short(median(series("kinds", key, "server_us")))
     }
 }
-
-function print_many(    i, key, other)
-{
-    print "\n## Many filters\n"
-    print "One call over so many small filters, against calls one after the other: filters are made, opened again, and asked"
-    print "for one item each, or get one. Loopback TCP, where a round trip costs little.\n"
-    print "| call | filters | one call, ms | call by call, ms | times as fast |\n|---|---|---|---|---|"
-    for (i = 1; i <= count["many"]; i++) {
-        key = keys["many", i]
-        if (name["many", key, "way"] != "one call")
-            continue
-        other = name["many", key, "operation"] "|" name["many", key, "filters"] "|call by call"
-        printf "| %s | %s | %s | %s | %s |\n", name["many", key, "operation"], grouped(name["many", key, "filters"]), \
-            spread(series("many", key, "ms")), spread(series("many", other, "ms")), \
-            spread(quotient(series("many", other, "ms"), series("many", key, "ms")))
-    }
-}
