@@ -1,4 +1,4 @@
-/* What a user may not do: words for connections, databases and replacing; and a server that wants a password. */
+/* What a user may not do: words for connections, databases, replacing and windows; and a server that wants a password. */
 #include "support/acl_lines.h"
 #include "support/served.h"
 #include "support/subject.h"
@@ -147,6 +147,52 @@ static void a_replace_that_is_denied_changes_nothing(void **state)
     hibloom_store_free(all);
 }
 
+/* ---- Windows ----------------------------------------------------------------------- */
+
+#define WINDOW "capacity=1000 error=1e-9 window=1000s slices=2"
+
+/* Opens the window as a user of this line, and adds an item or asks for one. */
+static hibloom_status call_window(const char *line, bool adds)
+{
+    hibloom_store *store;
+    hibloom *filter = NULL;
+    char uri[256];
+    bool found;
+
+    test_command(redis, line);
+    snprintf(uri, sizeof uri, "redis://app:secret@127.0.0.1:%d", redis_server_port(server));
+    store = test_connect(uri, NULL);
+    hibloom_status status = hibloom_open(&filter, store, "seen", NULL);
+    if (status == HIBLOOM_OK)
+        status = adds ? hibloom_add(filter, "x", 1, NULL) : hibloom_contains(filter, "x", 1, &found);
+    test_close(filter, store);
+    return status;
+}
+
+/* An add to a period that is new empties its slice first, as the first one of all does. A script that may not do the
+ * whole of that does nothing. (That no add is OK that was not, and what a slice keeps, is simulated.) */
+static void a_window_needs_each_word_and_without_it_nothing_is_emptied(void **state)
+{
+    static const char *const adding[] = {"eval", "getrange", "strlen", "time", "pttl", "setrange", "set", "setbit"};
+    hibloom_store *all = test_connect(redis_server_uri(server), NULL);
+    hibloom *filter = test_open(all, "seen", WINDOW);
+    char line[512];
+
+    assert_ok(hibloom_expire(filter, 1000000), all);
+    assert_int_equal(call_window("ACL SETUSER app reset on >secret " READING, false), HIBLOOM_EDENIED);
+    assert_int_equal(call_window("ACL SETUSER app reset on >secret " READING " +time", false), HIBLOOM_OK);
+    for (size_t i = 0; i < COUNT(adding); i++) {
+        const long long before = all_values();
+        snprintf(line, sizeof line, "ACL SETUSER app reset on >secret " ADDING " +time +setrange +set -%s", adding[i]);
+        assert_int_equal(call_window(line, true), HIBLOOM_EDENIED);
+        if (all_values() != before && strcmp(adding[i], "setbit") != 0) /* of which the slice is empty, as before */
+            fail_msg("-%s: something was altered", adding[i]);
+    }
+    assert_int_equal(call_window("ACL SETUSER app reset on >secret " ADDING " +time +setrange +set", true), HIBLOOM_OK);
+    assert_dropped(filter, all);
+    hibloom_store_free(all);
+}
+
 /* ---- Passwords -------------------------------------------------------------------- */
 
 /* The password comes while the store is connected: it is found out when the
@@ -184,6 +230,7 @@ int main(void)
         cmocka_unit_test(a_database_takes_select_and_is_denied_without_it),
         cmocka_unit_test(an_application_learns_of_a_restart_by_info),
         cmocka_unit_test_setup(a_replace_that_is_denied_changes_nothing, served_leave_nothing),
+        cmocka_unit_test_setup(a_window_needs_each_word_and_without_it_nothing_is_emptied, served_leave_nothing),
         cmocka_unit_test(a_server_that_wants_a_password),
     };
 
