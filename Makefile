@@ -200,7 +200,7 @@ deb:
 # The bench is linked with the library's objects: it prints the cost model's figures, too, which are not for users.
 BENCH     := $(BUILD)/tests/bench
 BENCH_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/bench/*.c) \
-                 $(addprefix tests/support/,redis_server.c redis_cluster.c certificates.c temp_dir.c net.c resp.c with_options.c))
+                 $(addprefix tests/support/,redis_server.c certificates.c temp_dir.c net.c resp.c with_options.c))
 
 $(BENCH)/bench: $(BENCH_OBJ) $(LIB_OBJ)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpthread -ldl -levent_core $(LIBS)
@@ -258,7 +258,7 @@ check-sanitize:
 NOT_SERVED := bulk connecting list lost merge one_value presets_changes replace tls waited
 check-served: all tests
 	@HIBLOOM_TEST_SERVER=$(abspath $(SIM))/serve $(RUN_TESTS) \
-	    $(patsubst %,$(BUILD)/tests/cluster/%,filter moving) \
+	    $(BUILD)/tests/cluster/filter \
 	    $(filter-out $(NOT_SERVED:%=$(BUILD)/tests/redis/%),$(filter $(BUILD)/tests/redis/%,$(TESTS)))
 
 # The programs whose threads share a filter, or have a store each.

@@ -331,6 +331,56 @@ static void an_import_of_several_links_needs_a_tag(void **state)
     temp_dir_remove(dir);
 }
 
+/* ---- In a slot that moves. (Calls of few items, merges and replacing are simulated.) -------- */
+
+static struct redis_cluster_move begin_move(const char *key)
+{
+    const int slot = redis_cluster_slot(cluster, key), from = redis_cluster_owner(cluster, slot);
+    const struct redis_cluster_move move = {slot, slot, from, (from + 1) % 3};
+
+    redis_cluster_begin_move(cluster, &move);
+    return move;
+}
+
+static void end_move(const struct redis_cluster_move *move)
+{
+    redis_cluster_end_move(cluster, move);
+    redis_cluster_wait_settled(cluster);
+}
+
+/* So many items at once would be merged. */
+static void a_large_add_goes_item_by_item(void **state)
+{
+    enum { MANY = 100000 };
+    hibloom_store *any_way = test_connect_any_way(redis_cluster_uri(cluster), NULL);
+    hibloom_item *many = items_new("large", MANY);
+    hibloom *filter = test_open(any_way, "large", "bits=1000000 hashes=4 seed=1");
+    const struct redis_cluster_move move = begin_move("large");
+
+    assert_ok(hibloom_add_many(filter, many, MANY, NULL), any_way);
+    assert_int_equal(items_count(filter, any_way, "large", MANY), MANY);
+    assert_int_equal(redis_cluster_move_keys(cluster, &move, 10), 1);
+    end_move(&move);
+    assert_dropped(filter, any_way);
+    hibloom_store_free(any_way);
+    items_free(many);
+}
+
+/* An add to the blocked layout looks first. Each look is redirected. */
+static void a_large_add_of_what_is_in_comes_to_an_end(void **state)
+{
+    hibloom *filter = test_open(store, "known", "layout=blocked bits=65536 hashes=4 seed=1");
+
+    assert_ok(hibloom_add_many(filter, items, ITEMS, NULL), store);
+    const struct redis_cluster_move move = begin_move("known");
+    assert_int_equal(redis_cluster_move_keys(cluster, &move, 10), 1);
+    hibloom_store_deadline(store, 5000);
+    assert_ok(hibloom_add_many(filter, items, ITEMS, NULL), store);
+    hibloom_store_deadline(store, 0);
+    end_move(&move);
+    assert_dropped(filter, store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -345,6 +395,8 @@ int main(void)
         cmocka_unit_test(filters_of_all_primaries_are_listed),
         cmocka_unit_test(keys_of_pyrebloom_need_a_tag_to_tell_what_is_new),
         cmocka_unit_test(an_import_of_several_links_needs_a_tag),
+        cmocka_unit_test(a_large_add_goes_item_by_item),
+        cmocka_unit_test(a_large_add_of_what_is_in_comes_to_an_end),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
