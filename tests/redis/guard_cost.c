@@ -2,7 +2,10 @@
  * than it has to be. And what is in is not sent again. */
 #include "support/items.h"
 #include "support/proxied.h"
-#include "support/segments.h"
+#include "support/test.h"
+#include "base/store.h"
+#include "spec/positions.h"
+#include "spec/spec.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -40,6 +43,16 @@ static long long guards_of(hibloom *filter, const hibloom_item *items, size_t n,
     return redis_server_calls_of(redis, "getrange") - before;
 }
 
+static uint32_t segment_of(const hibloom *filter, const hibloom_item *item)
+{
+    struct position positions[HIBLOOM_HASHES_MAX];
+
+    assert_ok(positions_of(&filter->spec, item->data, item->len, positions), NULL);
+    for (uint32_t i = 1; i < filter->spec.hashes; i++)
+        assert_int_equal(positions[i].key, positions[0].key);
+    return positions[0].key;
+}
+
 static unsigned segments_touched(const hibloom *filter, const hibloom_item *items, size_t n)
 {
     bool touched[SEGMENTS] = {false};
@@ -58,7 +71,7 @@ static void a_batch_asks_each_segment_that_it_touches_once(void **state)
     static const size_t counts[] = {1, 10, 100, BATCH};
     static const unsigned pipelines[] = {0, 1, 2, 5}; /* a run that is cut in two by them is asked twice */
     hibloom_item *items = items_new("item", BATCH);
-    hibloom *filter = test_open(store, NAME, "bits=2560000 hashes=7 seed=5eed segments=256");
+    hibloom *filter = test_open(store, "seen", "bits=2560000 hashes=7 seed=5eed segments=256");
 
     for (int i = 0; i < 4; i++) {
         const unsigned touched = segments_touched(filter, items, counts[i]);
@@ -119,7 +132,7 @@ static void the_guards_are_a_small_part_where_names_are_long(void **state)
 
 static void one_clear_after_another_costs_a_command_a_key(void **state)
 {
-    hibloom *filter = test_open(store, NAME, "bits=20000 hashes=5 seed=5eed segments=4");
+    hibloom *filter = test_open(store, "seen", "bits=20000 hashes=5 seed=5eed segments=4");
 
     for (int i = 0; i < 3; i++) {
         const long long before = redis_server_calls_of(redis, "eval");

@@ -1,6 +1,9 @@
 /* A filter is one value: what Redis can do with a key it can do with a filter. (That its keys are deleted, renamed and
- * put back, and live for a while, is simulated. MIGRATE is DUMP and RESTORE.) And what a server does not take. */
-#include "support/segments.h"
+ * put back, and live for a while, is simulated.) And what a server does not take. */
+#include "support/items.h"
+#include "support/served.h"
+#include "support/test.h"
+#include "spec/spec.h"
 
 #include <hiredis/hiredis.h>
 #include <stdio.h>
@@ -8,13 +11,13 @@
 
 enum { N = 200 };
 
-static struct redis_server *elsewhere;
+static hibloom_store *store;
 static hibloom_item *items;
 
 static int set_up(void **state)
 {
-    (void)segments_set_up(state);
-    elsewhere = redis_server_start_tcp(NULL);
+    (void)served_set_up(state);
+    store = test_connect(redis_server_uri(server), NULL);
     items = items_new("item", N);
     return 0;
 }
@@ -22,8 +25,8 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     items_free(items);
-    redis_server_stop(elsewhere);
-    return segments_tear_down(state);
+    hibloom_store_free(store);
+    return served_tear_down(state);
 }
 
 static const struct form {
@@ -48,87 +51,26 @@ static const char *key_of(key_name out, const char *name, const struct form *for
     return out;
 }
 
-static hibloom *make(const char *name, const struct form *form)
-{
-    hibloom *filter = test_open(stores[0], name, form->text);
-
-    assert_ok(hibloom_add_many(filter, items, N, NULL), stores[0]);
-    return filter;
-}
-
-static void assert_holds_items(hibloom *filter, hibloom_store *store)
-{
-    items_assert_in(filter, store, items, N);
-}
-
-/* Opened by somebody else, it holds the items. */
-static void assert_filter_at(hibloom_store *store, const char *name)
-{
-    hibloom *filter = NULL;
-
-    assert_ok(hibloom_open(&filter, store, name, NULL), store);
-    assert_holds_items(filter, store);
-    hibloom_close(filter);
-}
-
-/* Every kind of call on an open filter gives that status, and no answer. */
-static void assert_every_call_gives(hibloom *filter, hibloom_status status)
-{
-    bool answer = true, many[N];
-    hibloom_info info;
-
-    memset(many, 7, sizeof many);
-    assert_status(hibloom_contains(filter, "never", 5, &answer), status, stores[0]);
-    assert_status(hibloom_contains_many(filter, items, N, many), status, stores[0]);
-    assert_status(hibloom_add(filter, "late", 4, NULL), status, stores[0]);
-    assert_status(hibloom_add_many(filter, items, N, many), status, stores[0]);
-    assert_status(hibloom_get_info(filter, &info, sizeof info), status, stores[0]);
-    assert_status(hibloom_clear(filter), status, stores[0]);
-    assert_status(hibloom_expire(filter, 10000), status, stores[0]);
-    assert_status(hibloom_drop(filter), status, stores[0]);
-    assert_true(answer);
-    for (int i = 0; i < N; i++)
-        assert_int_equal(((unsigned char *)many)[i], 7);
-}
-
-/* ---- By plain commands on its keys ------------------------------------------------ */
-
 static void copy_makes_another_one(void **state)
 {
     key_name key, other;
     bool found = true;
 
     for (int f = 0; f < FORMS; f++) {
-        hibloom *filter = make(NAME, &forms[f]), *copy = NULL;
+        hibloom *filter = test_open(store, "seen", forms[f].text), *copy = NULL;
+        assert_ok(hibloom_add_many(filter, items, N, NULL), store);
         for (unsigned i = 0; i < forms[f].keys; i++)
-            test_command(redis, "COPY %s %s", key_of(key, NAME, &forms[f], i), key_of(other, "other", &forms[f], i));
-        assert_ok(hibloom_open(&copy, stores[0], "other", NULL), stores[0]);
-        assert_holds_items(copy, stores[0]);
-        assert_ok(hibloom_add(copy, "of the copy", 11, NULL), stores[0]);
-        assert_ok(hibloom_contains(filter, "of the copy", 11, &found), stores[0]);
+            test_command(redis, "COPY %s %s", key_of(key, "seen", &forms[f], i), key_of(other, "other", &forms[f], i));
+        assert_ok(hibloom_open(&copy, store, "other", NULL), store);
+        items_assert_in(copy, store, items, N);
+        assert_ok(hibloom_add(copy, "of the copy", 11, NULL), store);
+        assert_ok(hibloom_contains(filter, "of the copy", 11, &found), store);
         assert_false(found);
-        assert_dropped(copy, stores[0]);
-        assert_holds_items(filter, stores[0]);
-        segments_drop(filter);
+        assert_dropped(copy, store);
+        items_assert_in(filter, store, items, N);
+        assert_dropped(filter, store);
+        assert_int_equal(test_command(redis, "DBSIZE"), 0);
     }
-}
-
-static void migrate_moves_it_to_another_server(void **state)
-{
-    hibloom_store *there = test_connect(redis_server_uri(elsewhere), NULL);
-    key_name key;
-
-    for (int f = 0; f < FORMS; f++) {
-        hibloom *filter = make(NAME, &forms[f]);
-        for (unsigned i = 0; i < forms[f].keys; i++)
-            test_command(redis, "MIGRATE 127.0.0.1 %d %s 0 5000", redis_server_port(elsewhere),
-                         key_of(key, NAME, &forms[f], i));
-        assert_every_call_gives(filter, HIBLOOM_ENOTFOUND);
-        hibloom_close(filter);
-        assert_filter_at(there, NAME);
-        assert_ok(hibloom_drop_by_name(there, NAME), there);
-    }
-    hibloom_store_free(there);
 }
 
 static void a_server_that_takes_no_such_string_says_so_and_is_left_clean(void **state)
@@ -142,10 +84,10 @@ static void a_server_that_takes_no_such_string_says_so_and_is_left_clean(void **
     for (size_t i = 0; i < COUNT(texts); i++) {
         const struct spec spec = test_spec(texts[i]);
         hibloom *filter;
-        assert_status(hibloom_open(&filter, stores[0], NAME, test_text(&spec)), HIBLOOM_ESERVER, stores[0]);
-        if (strstr(hibloom_store_error(stores[0]), "maximum allowed size") == NULL)
-            fail_msg("%s: %s", texts[i], hibloom_store_error(stores[0]));
-        assert_int_equal(keys_stored(), 0); /* the root is the first and the largest */
+        assert_status(hibloom_open(&filter, store, "seen", test_text(&spec)), HIBLOOM_ESERVER, store);
+        if (strstr(hibloom_store_error(store), "maximum allowed size") == NULL)
+            fail_msg("%s: %s", texts[i], hibloom_store_error(store));
+        assert_int_equal(test_command(redis, "DBSIZE"), 0); /* the root is the first and the largest */
     }
     test_command(redis, "CONFIG SET proto-max-bulk-len 512mb");
 }
@@ -153,9 +95,8 @@ static void a_server_that_takes_no_such_string_says_so_and_is_left_clean(void **
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SEGMENTS_TEST(copy_makes_another_one),
-        SEGMENTS_TEST(migrate_moves_it_to_another_server),
-        SEGMENTS_TEST(a_server_that_takes_no_such_string_says_so_and_is_left_clean),
+        cmocka_unit_test(copy_makes_another_one),
+        cmocka_unit_test(a_server_that_takes_no_such_string_says_so_and_is_left_clean),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -1,7 +1,7 @@
 /* hibloom_replace: a filter takes another one's place in one step, whatever the forms of the two. */
-#include "support/direct.h"
-#include "support/test.h"
 #include "support/redis_cluster.h"
+#include "support/served.h"
+#include "support/test.h"
 
 #include <string.h>
 
@@ -12,6 +12,21 @@ static const char *const forms[] = {"bits=1000 hashes=3",
                                     "capacity=2 error=1e-6 growth=2",
                                     "capacity=2 error=1e-6 growth=2 segments=3"};
 enum { FORMS = sizeof forms / sizeof *forms, LINKS = 5 }; /* that many items make a growing one grow */
+
+static hibloom_store *store;
+
+static int set_up(void **state)
+{
+    (void)served_set_up(state);
+    store = test_connect(redis_server_uri(server), NULL);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    hibloom_store_free(store);
+    return served_tear_down(state);
+}
 
 static hibloom *make(const char *name, const char *text, const char *item)
 {
@@ -45,7 +60,7 @@ static void assert_alone(const char *name, const char *item)
     assert_ok(hibloom_open(&filter, store, name, NULL), store);
     assert_true(has(filter, item));
     assert_ok(hibloom_get_info(filter, &info, sizeof info), store);
-    assert_int_equal(test_command(outside, "DBSIZE"), info.keys);
+    assert_int_equal(test_command(redis, "DBSIZE"), info.keys);
     hibloom_close(filter);
 }
 
@@ -56,7 +71,7 @@ static void any_form_replaces_any_form(void **state)
     for (int from = 0; from < FORMS; from++)
         for (int to = -1; to < FORMS; to++) {
             bool found;
-            direct_empty(NULL);
+            served_leave_nothing(NULL);
             hibloom *old = to >= 0 ? make("seen", forms[to], "old") : NULL;
             if (old != NULL)
                 assert_ok(hibloom_expire(old, 1000000), store);
@@ -147,10 +162,10 @@ static void in_a_cluster_one_slot_is_needed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(any_form_replaces_any_form, direct_empty),
+        cmocka_unit_test(any_form_replaces_any_form),
         cmocka_unit_test(a_memory_store_replaces_as_a_server_does),
         cmocka_unit_test(in_a_cluster_one_slot_is_needed),
     };
 
-    return cmocka_run_group_tests_name("redis: replace", tests, direct_set_up, direct_tear_down);
+    return cmocka_run_group_tests(tests, set_up, tear_down);
 }
