@@ -21,51 +21,6 @@ static const char *const texts[] = {
     "capacity=5000 error=0.01 seed=5 layout=partitioned",
 };
 
-static size_t call_size(size_t i, size_t at)
-{
-    const size_t n = i % 3 == 0 ? 1 : i % 3 == 1 ? 20 : 1500;
-
-    return n < ITEMS - at ? n : ITEMS - at;
-}
-
-/* One after the other: of items that collide the first is new. */
-static void adds_are_answered_as_blocking_ones(void **state)
-{
-    static bool expected[ITEMS], is_new[ITEMS];
-    void *loop = loop_class->open();
-    hibloom_store *async = async_store(loop, test_uri(), NULL);
-    hibloom_store *store = test_store(NULL);
-
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        char names[2][TEST_NAME_SIZE];
-        hibloom *filter = test_open(store, test_name(names[0]), texts[i]);
-        hibloom *other = async_filter(loop, async, test_name(names[1]), texts[i]);
-        hibloom_info info, counted;
-        struct outcome outcome;
-
-        for (size_t at = 0, n, calls = 0; at < ITEMS; at += n, calls++) {
-            n = call_size(calls, at);
-            assert_ok(hibloom_add_many(filter, items + at, n, expected + at), store);
-            assert_ok(
-                AWAIT(loop, &outcome, hibloom_async_add_many(other, items + at, n, is_new + at, on_done, &outcome)),
-                async);
-        }
-        assert_memory_equal(expected, is_new, ITEMS);
-        assert_true(memchr(is_new, false, ITEMS) != NULL && memchr(is_new, true, ITEMS) != NULL);
-        assert_ok(hibloom_get_info(filter, &info, sizeof info), store);
-        assert_ok(AWAIT(loop, &outcome, hibloom_async_get_info(other, &counted, sizeof counted, on_done, &outcome)),
-                  async);
-        assert_int_equal(counted.bits_set, info.bits_set);
-        assert_int_equal(counted.keys, info.keys);
-        assert_true(counted.estimated_items == info.estimated_items);
-        hibloom_close(filter);
-        hibloom_close(other);
-    }
-    hibloom_store_free(store);
-    hibloom_store_free(async);
-    close_loop(loop);
-}
-
 /* As look-ups of one item each: what is done for each reply must not grow with them. That is the same
  * code on each loop, so on one of them there are many more. */
 static void very_many_items_are_in_flight(void **state)
@@ -157,41 +112,6 @@ static void past_the_limit_calls_are_refused(void **state)
     hibloom_close(filter);
     close_loop(loop);
     assert_int_equal(never.calls, 0);
-}
-
-static void a_filter_lives_from_open_to_drop(void **state)
-{
-    char name[TEST_NAME_SIZE];
-    void *loop = loop_class->open();
-    hibloom_store *async = async_store(loop, test_uri(), NULL);
-    hibloom *filter = async_filter(loop, async, test_name(name), texts[0]), *none = NULL;
-    struct outcome o;
-    hibloom_info info;
-    hibloom_stats stats;
-    bool found = true;
-
-    assert_string_equal(hibloom_store_error(async), "");
-    assert_int_equal(filter->spec.capacity, 5000);
-    assert_ok(AWAIT(loop, &o, hibloom_async_add_many(filter, items, 10, NULL, on_done, &o)), async);
-    assert_ok(AWAIT(loop, &o, hibloom_async_expire(filter, 100000, on_done, &o)), async);
-    assert_ok(AWAIT(loop, &o, hibloom_async_get_info(filter, &info, sizeof info, on_done, &o)), async);
-    assert_true(info.ttl_ms > 90000 && info.ttl_ms <= 100000 && info.bits_set > 10);
-    assert_ok(AWAIT(loop, &o, hibloom_async_clear(filter, on_done, &o)), async);
-    assert_ok(AWAIT(loop, &o, hibloom_async_contains_many(filter, items, 1, &found, on_done, &o)), async);
-    assert_false(found);
-    assert_ok(AWAIT(loop, &o, hibloom_async_drop(filter, on_done, &o)), async);
-    found = true;
-    assert_int_equal(AWAIT(loop, &o, hibloom_async_contains_many(filter, items, 1, &found, on_done, &o)),
-                     HIBLOOM_ENOTFOUND);
-    assert_true(found); /* not written */
-    assert_non_null(strstr(hibloom_store_error(async), name));
-    assert_int_equal(AWAIT(loop, &o, hibloom_async_open(&none, async, name, NULL, on_done, &o)), HIBLOOM_ENOTFOUND);
-    assert_null(none);
-    hibloom_get_stats(async, &stats, sizeof stats);
-    assert_true(stats.items >= 12 && stats.bytes_received > 0);
-    hibloom_close(filter);
-    hibloom_store_free(async);
-    close_loop(loop);
 }
 
 /* Makes, attaches and removes by name, removes items. */
@@ -330,11 +250,9 @@ static void what_is_wrong_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(adds_are_answered_as_blocking_ones),
         cmocka_unit_test(very_many_items_are_in_flight),
         cmocka_unit_test(items_need_to_live_during_the_call_only),
         cmocka_unit_test(past_the_limit_calls_are_refused),
-        cmocka_unit_test(a_filter_lives_from_open_to_drop),
         cmocka_unit_test(the_other_calls_have_their_async_forms),
         cmocka_unit_test(the_wrong_kind_of_call_names_the_right_one),
         cmocka_unit_test(on_memory_the_function_is_called_later),

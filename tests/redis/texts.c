@@ -52,21 +52,6 @@ static void each_key_of_a_new_filter_gets_its_time_to_live(void **state)
     hibloom_store_free(store);
 }
 
-static void a_grown_link_inherits_the_time_to_live(void **state)
-{
-    hibloom_store *store = test_store(NULL);
-    hibloom *filter;
-    char name[TEST_NAME_SIZE];
-
-    (void)state;
-    assert_ok(hibloom_open(&filter, store, test_name(name), "capacity=100 error=0.01 growth=2 new.ttl=1d"), store);
-    for (int i = 0; i < 300; i++)
-        assert_ok(hibloom_add(filter, &i, sizeof i, NULL), store);
-    assert_in_range(test_command(redis, "PTTL %s:+1", name), DAY - 60000, DAY + 2000);
-    assert_ok(hibloom_drop(filter), store);
-    test_close(filter, store);
-}
-
 static void a_filter_is_made_once_and_that_is_told(void **state)
 {
     hibloom_store *store = test_store(NULL), *second = test_store(NULL);
@@ -133,7 +118,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_key_of_a_new_filter_gets_its_time_to_live),
-        cmocka_unit_test(a_grown_link_inherits_the_time_to_live),
         cmocka_unit_test(a_filter_is_made_once_and_that_is_told),
         cmocka_unit_test(a_newer_filter_is_told_from_a_damaged_one),
     };
