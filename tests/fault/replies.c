@@ -225,6 +225,27 @@ static void a_push_between_replies_is_no_answer(void **state)
     subject_end(&subject);
 }
 
+/* A redirect is for who knows a cluster: under any other URI no try mends it, and nothing is sent elsewhere. */
+static void who_is_no_cluster_is_not_redirected(void **state)
+{
+    static const char *const redirects[] = {"-MOVED 3999 127.0.0.1:1\r\n", "-ASK 3999 127.0.0.1:1\r\n"};
+    hibloom_store *store = test_connect(with_options(proxy_uri(proxy), "retry=5s"), NULL);
+    hibloom *filter = test_open(store, "redirected", variants[0].spec);
+    bool found;
+
+    for (size_t i = 0; i < sizeof redirects / sizeof *redirects; i++) {
+        proxy_answer(proxy, redirects[i]);
+        const uint64_t since = test_now_ms();
+        assert_status(hibloom_contains(filter, "x", 1, &found), HIBLOOM_EUNAVAILABLE, store);
+        assert_in_range(test_now_ms() - since, 0, SLACK_MS);
+        assert_int_equal(test_stats(store).redirects, 0);
+        assert_int_equal(test_stats(store).connections, 1);
+    }
+    proxy_answer(proxy, NULL);
+    assert_dropped(filter, store);
+    hibloom_store_free(store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -234,6 +255,7 @@ int main(void)
         cmocka_unit_test(a_bitfield_is_as_many_bits_as_were_asked_for),
         cmocka_unit_test(words_too_long_to_keep_are_cut),
         cmocka_unit_test(a_push_between_replies_is_no_answer),
+        cmocka_unit_test(who_is_no_cluster_is_not_redirected),
     };
 
     return cmocka_run_group_tests(tests, proxied_set_up, proxied_tear_down);
