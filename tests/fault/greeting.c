@@ -43,53 +43,70 @@ static void a_client_name_that_is_refused_is_left_out(void **state)
     assert_lets_in(refuses, "client_name=crawler-7");
 }
 
-/* ---- What keeps it out ----------------------------------------------------------------- */
-
-#define LOADING "-LOADING Redis is loading the dataset in memory\r\n"
-
 /* ---- The password ------------------------------------------------------------------------------ */
 
+static const char *password;
 static bool was_logged;
+
+/* Six bytes of the password, or more. */
+static bool shows(const char *words)
+{
+    for (size_t i = 0; i + 6 <= strlen(password); i++) {
+        char piece[7] = "";
+        memcpy(piece, password + i, 6);
+        if (strstr(words, piece) != NULL)
+            return true;
+    }
+    return false;
+}
 
 static void look_at_log(hibloom_log_level level, const char *line, void *data)
 {
     (void)level;
     (void)data;
     was_logged = true;
-    if (strstr(line, "opensesame") != NULL)
+    if (shows(line))
         fail_msg("logged: \"%s\"", line);
 }
 
-/* Whichever question is answered by words that repeat it. */
+/* Whichever question is answered by words that repeat it: as it is, cut short at some length, with line ends blanked, or
+ * with what is not plain escaped. */
 static void a_password_in_the_servers_words_is_not_repeated(void **state)
 {
+#define LACKS "-ERR unknown command 'AUTH', with args beginning with: 'user' '"
     static const struct {
-        struct script_step script[5];
+        const char *password, *encoded, *answer;
         hibloom_status status;
-    } servers[] = {
-        {{SCRIPT_ACCEPT, SCRIPT_READ(3), SCRIPT_SEND("-WRONGPASS opensesame\r\n"), SCRIPT_END}, HIBLOOM_EDENIED},
-        {{SCRIPT_ACCEPT, SCRIPT_READ(3), SCRIPT_SEND("+OK\r\n-ERR no database for opensesame\r\n"), SCRIPT_END},
-         HIBLOOM_ESERVER},
-        {{SCRIPT_ACCEPT, SCRIPT_READ(3), SCRIPT_SEND("+OK\r\n+OK\r\n-LOADING for opensesame\r\n"), SCRIPT_END},
-         HIBLOOM_EUNAVAILABLE},
-        {{SCRIPT_ACCEPT, SCRIPT_READ(3), SCRIPT_SEND("-ERR max number of clients, opensesame\r\n"), SCRIPT_CLOSE,
-          SCRIPT_END},
-         HIBLOOM_EUNAVAILABLE},
+    } cases[] = {
+        {"opensesame", "opensesame", "-WRONGPASS opensesame\r\n", HIBLOOM_EDENIED},
+        {"opensesame", "opensesame", "+OK\r\n-ERR no database for opensesame\r\n", HIBLOOM_ESERVER},
+        {"opensesame", "opensesame", "+OK\r\n+OK\r\n-LOADING for opensesame\r\n", HIBLOOM_EUNAVAILABLE},
+        {"opensesame", "opensesame", "-ERR max number of clients, opensesame\r\n", HIBLOOM_EUNAVAILABLE},
+        {"opensesame", "opensesame", "-opensesame\r\n", HIBLOOM_ESERVER},
+        {"open sesame", "open%20sesame", LACKS "open sesame'\r\n", HIBLOOM_ESERVER},
+        {"open sesame", "open%20sesame", LACKS "open ses\r\n", HIBLOOM_ESERVER},
+        {"open sesame", "open%20sesame", "$11\r\nopen sesame\r\n", HIBLOOM_EPROTO},
+        {"o\nen sesame", "o%0Aen%20sesame", LACKS "o en sesame'\r\n", HIBLOOM_ESERVER},
+        {"o\"en sesame", "o%22en%20sesame", "-ERR no such user \"user\" with \"o\\\"en sesame\"\r\n", HIBLOOM_ESERVER},
     };
     const hibloom_setup setup = {.size = sizeof setup, .log = look_at_log};
 
-    for (size_t i = 0; i < COUNT(servers); i++) {
-        struct scripted_server *scripted = scripted_server_start_tcp(servers[i].script, "127.0.0.1");
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const struct script_step answers = {SCRIPT_DO_SEND, cases[i].answer, strlen(cases[i].answer), 0};
+        const struct script_step script[] = {SCRIPT_ACCEPT, SCRIPT_READ(3), answers, SCRIPT_CLOSE, SCRIPT_END};
+        struct scripted_server *scripted = scripted_server_start_tcp(script, "127.0.0.1");
         hibloom_store *store = NULL;
         char uri[128];
 
-        snprintf(uri, sizeof uri, "redis://app:opensesame@127.0.0.1:%d/3?command_timeout=%dms",
+        password = cases[i].password;
+        snprintf(uri, sizeof uri, "redis://user:%s@127.0.0.1:%d/3?command_timeout=%dms", cases[i].encoded,
                  scripted_server_port(scripted), TIMEOUT_MS);
         was_logged = false;
-        assert_status(hibloom_connect(&store, uri, &setup), servers[i].status, store);
+        assert_status(hibloom_connect(&store, uri, &setup), cases[i].status, store);
         assert_true(was_logged);
         assert_string_not_equal(hibloom_store_error(store), "");
-        assert_null(strstr(hibloom_store_error(store), "opensesame"));
+        if (shows(hibloom_store_error(store)))
+            fail_msg("shown: \"%s\"", hibloom_store_error(store));
         hibloom_store_free(store);
         scripted_server_stop(scripted);
     }
