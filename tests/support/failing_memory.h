@@ -7,14 +7,11 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <malloc.h>
 #include <stdlib.h>
 
 #include "replaced.h"
 
 static long live;      /* allocations not freed yet */
-static size_t bytes;   /* in them */
-static size_t peak;    /* the most of that */
 static long countdown; /* 0: no failing; n: the nth from now fails */
 static size_t largest; /* what is larger fails; 0: nothing for that */
 static bool failed;    /* since the call under test began */
@@ -41,8 +38,6 @@ static bool fails(const char *caller, size_t size)
 static void *count(void *fresh)
 {
     live += fresh != NULL;
-    bytes += malloc_usable_size(fresh);
-    peak = bytes > peak ? bytes : peak;
     return fresh;
 }
 
@@ -60,11 +55,9 @@ void *realloc(void *old, size_t size)
 {
     if (fails(__builtin_return_address(0), size))
         return NULL;
-    const size_t before = malloc_usable_size(old);
     void *fresh = __libc_realloc(old, size);
     if (fresh != NULL) {
         live -= old != NULL;
-        bytes -= before;
         count(fresh);
     }
     return fresh;
@@ -73,7 +66,6 @@ void *realloc(void *old, size_t size)
 void free(void *old)
 {
     live -= old != NULL;
-    bytes -= malloc_usable_size(old);
     __libc_free(old);
 }
 

@@ -222,36 +222,18 @@ static void *run(void *argument)
     return NULL;
 }
 
-/* The listener is open. */
-static struct proxy *start(struct listener listener, const char *upstream_socket)
+struct proxy *proxy_start(const char *upstream_socket)
 {
     struct proxy *proxy = calloc(1, sizeof *proxy);
 
     if (proxy == NULL)
         abort();
     proxy->upstream = upstream_socket;
-    proxy->listener = listener;
+    listener_open_unix(&proxy->listener);
     pthread_mutex_init(&proxy->mutex, NULL);
     forget_faults(proxy);
     worker_start(&proxy->worker, run, proxy);
     return proxy;
-}
-
-struct proxy *proxy_start(const char *upstream_socket)
-{
-    struct listener listener;
-
-    listener_open_unix(&listener);
-    return start(listener, upstream_socket);
-}
-
-struct proxy *proxy_start_tcp(const char *upstream_socket)
-{
-    struct listener listener;
-
-    if (!listener_open_tcp(&listener, "127.0.0.1"))
-        abort();
-    return start(listener, upstream_socket);
 }
 
 void proxy_stop(struct proxy *proxy)
@@ -268,11 +250,6 @@ void proxy_stop(struct proxy *proxy)
 const char *proxy_uri(const struct proxy *proxy)
 {
     return proxy->listener.uri;
-}
-
-int proxy_port(const struct proxy *proxy)
-{
-    return proxy->listener.port;
 }
 
 const char *proxy_socket(const struct proxy *proxy)

@@ -13,13 +13,11 @@
 
 struct proxy;
 
-struct proxy *proxy_start(const char *upstream_socket);     /* on a Unix socket */
-struct proxy *proxy_start_tcp(const char *upstream_socket); /* on a free port of 127.0.0.1, as a cluster's node needs */
-void proxy_stop(struct proxy *proxy);                       /* accepts NULL */
+struct proxy *proxy_start(const char *upstream_socket); /* on a Unix socket */
+void proxy_stop(struct proxy *proxy);                   /* accepts NULL */
 
 const char *proxy_uri(const struct proxy *proxy);
-const char *proxy_socket(const struct proxy *proxy); /* NULL on a port */
-int proxy_port(const struct proxy *proxy);           /* 0 on a Unix socket */
+const char *proxy_socket(const struct proxy *proxy);
 
 enum proxy_way { PROXY_REQUESTS, PROXY_REPLIES };
 

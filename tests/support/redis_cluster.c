@@ -158,21 +158,22 @@ int redis_cluster_wait_failover(const struct redis_cluster *cluster, int primary
     return successor_of(cluster, primary);
 }
 
-int redis_cluster_replica(const struct redis_cluster *cluster, int primary)
+/* Of a cluster with one replica a primary: the other one of the two. */
+static int replica_of(const struct redis_cluster *cluster, int primary)
 {
     return (primary + cluster->primaries) % cluster->size;
 }
 
 void redis_cluster_cut_off(const struct redis_cluster *cluster, int primary)
 {
-    redis_server_cut_off(cluster->nodes[primary], cluster->nodes[redis_cluster_replica(cluster, primary)]);
+    redis_server_cut_off(cluster->nodes[primary], cluster->nodes[replica_of(cluster, primary)]);
 }
 
 void redis_cluster_fail_over(const struct redis_cluster *cluster, int primary, void (*stop)(struct redis_server *),
                              void (*back)(struct redis_server *))
 {
     stop(cluster->nodes[primary]);
-    redis_server_resume(cluster->nodes[redis_cluster_replica(cluster, primary)]);
+    redis_server_resume(cluster->nodes[replica_of(cluster, primary)]);
     redis_cluster_wait_failover(cluster, primary);
     back(cluster->nodes[primary]);
     redis_cluster_wait_settled(cluster);

@@ -46,10 +46,7 @@ void redis_cluster_wait_settled(const struct redis_cluster *cluster);
  * over and the nodes that run are settled; the new primary. */
 int redis_cluster_wait_failover(const struct redis_cluster *cluster, int primary);
 
-/* Of a cluster with one replica a primary: the other one of the two. */
-int redis_cluster_replica(const struct redis_cluster *cluster, int primary);
-
-/* redis_server_cut_off of that one. */
+/* Of a cluster with one replica a primary: redis_server_cut_off of that one. */
 void redis_cluster_cut_off(const struct redis_cluster *cluster, int primary);
 
 /* Stops a primary; its replica, which may be paused, takes over; then it is brought back. */

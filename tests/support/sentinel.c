@@ -93,32 +93,18 @@ static bool watchers_agree(const struct sentinel *sentinel, int master)
     return true;
 }
 
-struct failover {
-    const struct sentinel *sentinel;
-    int old_master; /* -1: any may be it */
-};
-
-static bool is_over(const void *argument)
+static bool is_settled(const void *argument)
 {
-    const struct failover *failover = argument;
-    const int master = sentinel_master(failover->sentinel);
+    const struct sentinel *sentinel = argument;
+    const int master = sentinel_master(sentinel);
 
-    return master >= 0 && master != failover->old_master && watchers_agree(failover->sentinel, master) &&
-           servers_are_settled(failover->sentinel, master);
-}
-
-int sentinel_wait_failover(const struct sentinel *sentinel, int old_master)
-{
-    const struct failover failover = {sentinel, old_master};
-
-    hurry(sentinel);
-    redis_server_wait(sentinel->watchers[0], is_over, &failover, "the Sentinels do not settle");
-    return sentinel_master(sentinel);
+    return master >= 0 && watchers_agree(sentinel, master) && servers_are_settled(sentinel, master);
 }
 
 void sentinel_wait_settled(const struct sentinel *sentinel)
 {
-    sentinel_wait_failover(sentinel, -1);
+    hurry(sentinel);
+    redis_server_wait(sentinel->watchers[0], is_settled, sentinel, "the Sentinels do not settle");
 }
 
 /* ---- Starting ---------------------------------------------------------------------- */

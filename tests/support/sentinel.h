@@ -46,10 +46,6 @@ int sentinel_master(const struct sentinel *sentinel);
  * makes it slow, until this is called. */
 void sentinel_wait_settled(const struct sentinel *sentinel);
 
-/* Waits until another server than this one, which was killed or paused, is the
- * primary, and the rest is settled; the new primary. */
-int sentinel_wait_failover(const struct sentinel *sentinel, int old_master);
-
 void sentinel_stop(struct sentinel *sentinel); /* accepts NULL */
 
 #endif
