@@ -1,6 +1,6 @@
 /* TLS on event loops: a filter works as without it, who is not trusted is refused with
- * words, a handshake that stands still ends in time, and a server that dies while calls
- * are on their way is waited for. */
+ * words, a handshake that stands still ends in time, and a connection that is cut
+ * anywhere is made anew. */
 #include "loops/subject.h"
 #include "support/certificates.h"
 #include "support/tls_front.h"
@@ -18,15 +18,12 @@ static uint32_t numbers[CALLS];
 static struct outcome outcomes[CALLS];
 static bool found[CALLS];
 
-/* What it holds outlives a kill: each command is on disk before it is answered. */
 static int set_up(void **state)
 {
-    static const char *const args[] = {"--appendonly", "yes", "--appendfsync", "always", NULL};
-
     for (uint32_t i = 0; i < CALLS; i++)
         numbers[i] = i;
     certificates = certificates_make();
-    tls_server = redis_server_start_tls(&certificates->server, args);
+    tls_server = redis_server_start_tls(&certificates->server, NULL);
     return 0;
 }
 
@@ -161,35 +158,6 @@ static void a_handshake_that_stands_still_ends_in_time(void **state)
 
 /* ---- It dies --------------------------------------------------------------------------------- */
 
-static void a_server_that_is_killed_under_calls_is_waited_for(void **state)
-{
-    void *loop = loop_class->open();
-    hibloom_store *async = async_store(loop, trusting(redis_server_uri(tls_server)), NULL);
-
-    hibloom *filter = async_filter(loop, async, TEST_NAME, text);
-    begin_all(filter, true);
-    await_ok(loop, async);
-    for (int adds = 0; adds < 2; adds++) {
-        redis_server_pause(tls_server); /* so none of them is answered */
-        begin_all(filter, adds == 1);
-        loop_class->turn(loop);
-        redis_server_kill(tls_server);
-        for (int i = 0; i < 50; i++, test_sleep_ms(1))
-            loop_class->turn(loop);
-        for (size_t i = 0; i < CALLS; i++)
-            assert_int_equal(outcomes[i].calls, 0);
-        redis_server_restart(tls_server);
-        await_ok(loop, async);
-        if (adds == 0)
-            assert_null(memchr(found, false, CALLS));
-        assert_each_once();
-    }
-    drop(loop, async, filter);
-    hibloom_store_free(async);
-    close_loop(loop);
-    assert_each_once();
-}
-
 /* At places spread over the handshake, the greeting and the opening of a filter. */
 static void a_connection_that_is_cut_anywhere_is_made_anew(void **state)
 {
@@ -228,7 +196,6 @@ int main(void)
         cmocka_unit_test(a_filter_does_over_tls_what_it_does_without),
         cmocka_unit_test(who_is_not_trusted_is_refused_with_words),
         cmocka_unit_test(a_handshake_that_stands_still_ends_in_time),
-        cmocka_unit_test(a_server_that_is_killed_under_calls_is_waited_for),
         cmocka_unit_test(a_connection_that_is_cut_anywhere_is_made_anew),
     };
 

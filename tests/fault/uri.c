@@ -1,30 +1,13 @@
 /* URIs, as hibloom_connect takes them: what arrives at the server byte for
  * byte, and where it leads. */
-#include "support/redis_server.h"
 #include "support/scripted_server.h"
+#include "support/served.h"
 #include "support/test.h"
 
 #include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static struct redis_server *server;
-static struct redisContext *redis;
-
-static int set_up(void **state)
-{
-    server = redis_server_start_tcp(NULL);
-    redis = redis_server_connect(server);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    redisFree(redis);
-    redis_server_stop(server);
-    return 0;
-}
 
 /* ---- What is sent -------------------------------------------------------------------- */
 
@@ -137,5 +120,5 @@ int main(void)
         cmocka_unit_test(a_new_connection_is_the_same_user_in_the_same_database),
     };
 
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, served_set_up, served_tear_down);
 }

@@ -1,39 +1,98 @@
 /* hibloom_import from a server that answers BF.SCANDUMP, into a real Redis: piece by piece, whole under its
  * name or not at all, and each way in which it may not be is told in words. The server with the
  * module is one that plays a script. */
-#include "support/module_server.h"
-#include "support/redis_server.h"
+#include "support/module_dump.h"
+#include "support/scripted_server.h"
+#include "support/served.h"
 
 #include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static struct redis_server *server;
 static hibloom_store *store;
-static redisContext *outside;
 
 static int set_up(void **state)
 {
-    server = redis_server_start(NULL);
+    (void)served_set_up(state);
     store = test_connect_any_way(redis_server_uri(server), NULL);
-    outside = redis_server_connect(server);
     return 0;
 }
 
 static int tear_down(void **state)
 {
     hibloom_store_free(store);
-    redisFree(outside);
-    redis_server_stop(server);
-    return 0;
+    return served_tear_down(state);
 }
 
-static int empty(void **state)
+/* ---- The server with the module -------------------------------------------------------- */
+
+enum { MODULE_ANSWERS = 8 };
+
+struct module {
+    struct bytes answers[MODULE_ANSWERS];
+    unsigned count;
+    struct script_step script[2 * MODULE_ANSWERS + 6];
+    bool hangs_up;       /* behind them */
+    const char *options; /* behind the URI; NULL: none */
+    const hibloom_setup *setup;
+    struct scripted_server *server;
+    hibloom_store *store;
+};
+
+static void module_answer(struct module *module, const char *text)
 {
-    test_command(outside, "FLUSHALL");
-    return 0;
+    bytes_append(&module->answers[module->count++], text, strlen(text));
 }
+
+static uint64_t module_answer_piece(struct module *module, const struct module_dump *dump, uint64_t at)
+{
+    uint64_t next;
+
+    assert_true(module->count < MODULE_ANSWERS);
+    module_dump_ask(dump, &module->answers[module->count++], at, &next, true);
+    return next;
+}
+
+/* All that is asked for a dump. */
+static void module_answer_all(struct module *module, const struct module_dump *dump)
+{
+    for (uint64_t at = module_answer_piece(module, dump, 0); at - 1 < dump->bytes;)
+        at = module_answer_piece(module, dump, at);
+    (void)module_answer_piece(module, dump, 0);
+}
+
+static void module_start(struct module *module)
+{
+    static const struct script_step welcome[] = {SCRIPT_WELCOME};
+    struct script_step *step = module->script;
+
+    memcpy(step, welcome, sizeof welcome);
+    step += sizeof welcome / sizeof *welcome;
+    for (unsigned i = 0; i < module->count; i++) {
+        *step++ = (struct script_step)SCRIPT_READ(1);
+        *step++ = (struct script_step){SCRIPT_DO_SEND, module->answers[i].data, module->answers[i].len, 0};
+    }
+    if (module->hangs_up) {
+        *step++ = (struct script_step)SCRIPT_READ(1);
+        *step++ = (struct script_step)SCRIPT_CLOSE;
+    }
+    *step = (struct script_step)SCRIPT_END;
+    module->server = scripted_server_start(module->script);
+    module->store = test_connect(
+        with_options(scripted_server_uri(module->server), "%s", module->options != NULL ? module->options : ""),
+        module->setup);
+}
+
+static void module_stop(struct module *module)
+{
+    hibloom_store_free(module->store);
+    scripted_server_stop(module->server);
+    for (unsigned i = 0; i < MODULE_ANSWERS; i++)
+        bytes_clear(&module->answers[i]);
+}
+
+/* ---- Dumps ----------------------------------------------------------------------------- */
 
 static void add_vector(const struct module_vector *vector, void *data)
 {
@@ -69,7 +128,7 @@ static void assert_in(const struct module_vector *vector, void *data)
 static void assert_bits(const struct module_vector *vector, void *data)
 {
     for (uint32_t i = 0; i < *(const uint32_t *)data; i++)
-        assert_int_equal(test_command(outside, "GETBIT seen %llu", (unsigned long long)(vector->offsets[i] ^ 7)), 1);
+        assert_int_equal(test_command(redis, "GETBIT seen %llu", (unsigned long long)(vector->offsets[i] ^ 7)), 1);
 }
 
 static void a_filter_of_the_module_is_taken_over(void **state)
@@ -95,8 +154,8 @@ static void a_filter_of_the_module_is_taken_over(void **state)
     char *heard = scripted_server_heard(module.server, &len);
     assert_non_null(memmem(heard, len, asked, sizeof asked - 1));
     free(heard);
-    assert_int_equal(test_command(outside, "DBSIZE"), 1);
-    assert_int_equal(test_command(outside, "TTL seen"), -1);
+    assert_int_equal(test_command(redis, "DBSIZE"), 1);
+    assert_int_equal(test_command(redis, "TTL seen"), -1);
     assert_ok(hibloom_open(&filter, store, "seen", NULL), store);
     module_vectors("cap=1000,", assert_in, filter);
     hibloom_close(filter);
@@ -132,10 +191,10 @@ static void a_filter_of_several_links_is_taken_over(void **state)
     assert_ok(hibloom_import(&filter, store, "seen", module.store, "theirs"), store);
     assert_all_in(filter, "in ", added);
     hibloom_close(filter);
-    assert_int_equal(test_command(outside, "DBSIZE"), 3);
+    assert_int_equal(test_command(redis, "DBSIZE"), 3);
     for (size_t i = 0; i < 3; i++) {
-        assert_true(test_command(outside, "STRLEN %s", keys[i]) > (long long)dump.link[i].bytes);
-        assert_int_equal(test_command(outside, "TTL %s", keys[i]), -1);
+        assert_true(test_command(redis, "STRLEN %s", keys[i]) > (long long)dump.link[i].bytes);
+        assert_int_equal(test_command(redis, "TTL %s", keys[i]), -1);
     }
     assert_ok(hibloom_open(&filter, store, "seen", NULL), store);
     assert_all_in(filter, "in ", added);
@@ -145,9 +204,9 @@ static void a_filter_of_several_links_is_taken_over(void **state)
     }
     assert_all_in(filter, "in ", added);
     assert_all_in(filter, "later ", 100);
-    assert_int_equal(test_command(outside, "EXISTS seen:+3"), 1);
+    assert_int_equal(test_command(redis, "EXISTS seen:+3"), 1);
     assert_ok(hibloom_drop(filter), store);
-    assert_int_equal(test_command(outside, "DBSIZE"), 0);
+    assert_int_equal(test_command(redis, "DBSIZE"), 0);
     hibloom_close(filter);
     module_stop(&module);
     module_dump_free(&dump);
@@ -185,7 +244,7 @@ static void assert_refused(struct module *module, hibloom_status expected, const
     assert_null(filter);
     if (strstr(hibloom_store_error(store), words) == NULL || strstr(hibloom_store_error(store), "theirs") == NULL)
         fail_msg("\"%s\" has not \"%s\"", hibloom_store_error(store), words);
-    assert_int_equal(test_command(outside, "DBSIZE"), 0);
+    assert_int_equal(test_command(redis, "DBSIZE"), 0);
     module_stop(module);
 }
 
@@ -240,13 +299,13 @@ static void a_filter_of_several_links_that_changes_half_way_is_refused(void **st
 
 static void assert_aside_expires(void)
 {
-    redisReply *keys = redisCommand(outside, "KEYS *");
+    redisReply *keys = redisCommand(redis, "KEYS *");
 
     assert_non_null(keys);
     assert_int_equal(keys->elements, 3);
     for (size_t i = 0; i < keys->elements; i++) {
         assert_non_null(strstr(keys->element[i]->str, "{seen}.import-"));
-        assert_in_range(test_command(outside, "TTL %s", keys->element[i]->str), 1, 3601);
+        assert_in_range(test_command(redis, "TTL %s", keys->element[i]->str), 1, 3601);
     }
     freeReplyObject(keys);
 }
@@ -283,7 +342,7 @@ static void a_name_that_is_taken_meanwhile_is_left_as_it_was(void **state)
     assert_non_null(strstr(hibloom_store_error(store), "is there already"));
     assert_int_equal(connections, 2);
     assert_null(filter);
-    assert_int_equal(test_command(outside, "DBSIZE"), 1);
+    assert_int_equal(test_command(redis, "DBSIZE"), 1);
     assert_ok(hibloom_open(&filter, store, "seen", NULL), store);
     assert_ok(hibloom_contains(filter, "theirs", 6, &found), store);
     assert_true(found);
@@ -307,13 +366,13 @@ static void a_stock_server_is_told_so_and_goes_on(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_filter_of_the_module_is_taken_over, empty),
-        cmocka_unit_test_setup(a_filter_of_several_links_is_taken_over, empty),
-        cmocka_unit_test_setup(pieces_of_16_mb_are_taken_over, empty),
-        cmocka_unit_test_setup(what_the_server_refuses_is_told, empty),
-        cmocka_unit_test_setup(a_filter_of_several_links_that_changes_half_way_is_refused, empty),
-        cmocka_unit_test_setup(a_name_that_is_taken_meanwhile_is_left_as_it_was, empty),
-        cmocka_unit_test_setup(a_stock_server_is_told_so_and_goes_on, empty),
+        cmocka_unit_test_setup(a_filter_of_the_module_is_taken_over, served_leave_nothing),
+        cmocka_unit_test_setup(a_filter_of_several_links_is_taken_over, served_leave_nothing),
+        cmocka_unit_test_setup(pieces_of_16_mb_are_taken_over, served_leave_nothing),
+        cmocka_unit_test_setup(what_the_server_refuses_is_told, served_leave_nothing),
+        cmocka_unit_test_setup(a_filter_of_several_links_that_changes_half_way_is_refused, served_leave_nothing),
+        cmocka_unit_test_setup(a_name_that_is_taken_meanwhile_is_left_as_it_was, served_leave_nothing),
+        cmocka_unit_test_setup(a_stock_server_is_told_so_and_goes_on, served_leave_nothing),
     };
 
     return cmocka_run_group_tests_name("import", tests, set_up, tear_down);

@@ -77,67 +77,6 @@ static void a_batch_of_many_records_goes_through(void **state)
     }
 }
 
-static void after_a_kill_and_a_restart_the_next_call_connects_anew(void **state)
-{
-    struct subject subject;
-    hibloom_stats stats;
-
-    subject_begin(&subject, trusting(redis_server_uri(tls_server)), &variants[1], NULL);
-    redis_server_kill(tls_server);
-    assert_status(call_named("contains")->run(&subject), HIBLOOM_EIO, subject.store);
-    redis_server_restart(tls_server);
-    assert_status(call_named("contains")->run(&subject), HIBLOOM_ELOST, subject.store);
-    assert_lost_and_found_again(&subject);
-    hibloom_get_stats(subject.store, &stats, sizeof stats);
-    assert_int_equal(stats.restarts, 1);
-    subject_end(&subject);
-}
-
-static void a_call_whose_connection_dies_is_retried(void **state)
-{
-    struct redisContext *redis = redis_server_connect(tls_server);
-    struct subject subject;
-
-    subject_begin(&subject, with_options(trusting(redis_server_uri(tls_server)), "retry=10s&command_timeout=300ms"),
-                  &variants[0], NULL);
-    struct later waker = {.pid = redis_server_pid(tls_server), .number = SIGCONT, .milliseconds = 900};
-    redis_server_pause(tls_server);
-    start_later(&waker);
-    assert_ok(call_named("contains")->run(&subject), subject.store);
-    pthread_join(waker.thread, NULL);
-    assert_true(test_stats(subject.store).connections > 1);
-    test_command(redis, "CLIENT KILL TYPE normal SKIPME yes");
-    assert_ok(call_named("add")->run(&subject), subject.store);
-    subject_end(&subject);
-    redisFree(redis);
-}
-
-static void an_idle_connection_is_used_again(void **state)
-{
-    struct subject subject;
-
-    subject_begin(&subject, trusting(redis_server_uri(tls_server)), &variants[0], NULL);
-    test_sleep_ms(1000);
-    subject_check(&subject);
-    assert_int_equal(test_stats(subject.store).connections, 1);
-    subject_end(&subject);
-}
-
-/* TLS is waited for by poll, whose time is an int. */
-static void the_longest_time_out_is_long(void **state)
-{
-    redisContext *redis = redis_server_connect(tls_server);
-    struct subject subject;
-
-    subject_begin(&subject,
-                  with_options(trusting(redis_server_uri(tls_server)), "connect_timeout=24d&command_timeout=24d"),
-                  &variants[0], NULL);
-    test_command(redis, "CLIENT PAUSE 300 ALL");
-    subject_check(&subject);
-    subject_end(&subject);
-    redisFree(redis);
-}
-
 /* ---- With a server that is more talkative than Redis -------------------------------------- */
 
 static const char *front_uri(const struct tls_front *front, const char *host, const char *query)
@@ -273,10 +212,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_call_does_over_tls_what_it_does_without),
         cmocka_unit_test(a_batch_of_many_records_goes_through),
-        cmocka_unit_test(after_a_kill_and_a_restart_the_next_call_connects_anew),
-        cmocka_unit_test(a_call_whose_connection_dies_is_retried),
-        cmocka_unit_test(an_idle_connection_is_used_again),
-        cmocka_unit_test(the_longest_time_out_is_long),
         cmocka_unit_test(new_keys_and_tickets_do_not_end_an_idle_connection),
         cmocka_unit_test(tls_1_2_will_do),
         cmocka_unit_test(the_server_is_asked_for_the_host_by_name),
