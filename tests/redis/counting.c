@@ -1,8 +1,8 @@
 /* Counting filters, on every store: adds and removes against counters that are kept
  * here by the positions alone; answers, ends of counters, and what cannot be. */
 #include "support/backend.h"
-#include "support/bits.h"
 #include "support/items.h"
+#include "support/pieces.h"
 #include "base/store.h"
 #include "spec/positions.h"
 

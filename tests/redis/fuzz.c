@@ -97,26 +97,11 @@ static void assert_same_answers(size_t n)
 
 /* ---- Bits -------------------------------------------------------------------------------- */
 
-static unsigned char *new_bits(void)
-{
-    unsigned char *bits = calloc(1, (size_t)(spec_keys(&world.spec) * spec_bitmap_bytes(&world.spec)));
-
-    assert_non_null(bits);
-    return bits;
-}
-
-static void read_inside(hibloom *filter, unsigned char *out)
+/* Past the library; to be freed. Behind the bits there is the record, and nothing else. */
+static unsigned char *read_outside(void)
 {
     const uint64_t len = spec_bitmap_bytes(&world.spec);
-
-    for (uint32_t key = 0; key < spec_keys(&world.spec); key++)
-        piece_read(filter, &(struct piece){.key = key, .len = len}, out + key * len);
-}
-
-/* Past the library. Behind the bits there is the record, and nothing else. */
-static void read_outside(unsigned char *out)
-{
-    const uint64_t len = spec_bitmap_bytes(&world.spec);
+    unsigned char *out = malloc(all_bits_len(world.twins[0][0]));
     char name[TEST_NAME_SIZE + 16];
     struct stored_record record, root;
 
@@ -135,36 +120,33 @@ static void read_outside(unsigned char *out)
         memcpy(out + key * len, reply->str, (size_t)len);
         freeReplyObject(reply);
     }
+    return out;
 }
 
-static void assert_same_bits(const unsigned char *a, const unsigned char *b, const char *what)
+/* Frees both. */
+static void assert_same_bits(unsigned char *one, unsigned char *other, const char *what)
 {
-    if (memcmp(a, b, (size_t)(spec_keys(&world.spec) * spec_bitmap_bytes(&world.spec))) != 0)
+    if (memcmp(one, other, all_bits_len(world.twins[1][0])) != 0)
         fail_here(what);
+    free(one);
+    free(other);
 }
 
 static void look_at_all_bits(void)
 {
-    unsigned char *memory = new_bits(), *other = new_bits();
     hibloom *snapshot = NULL;
 
     world.doing = "all bits";
-    read_inside(memory_twin(), memory);
-    read_outside(other);
-    assert_same_bits(memory, other, "what is stored in Redis differs from memory");
-    read_inside(redis_twin(), other);
-    assert_same_bits(memory, other, "what is read from Redis differs from memory");
+    assert_same_bits(all_bits_read(memory_twin()), read_outside(), "what is stored in Redis differs from memory");
+    assert_same_bits(all_bits_read(memory_twin()), all_bits_read(redis_twin()),
+                     "what is read from Redis differs from memory");
     assert_ok(hibloom_open(&snapshot, world.memory, "snapshot", test_text(&world.spec)), world.memory);
     ok(hibloom_merge(snapshot, redis_twin()), snapshot);
-    read_inside(snapshot, other);
-    assert_same_bits(memory, other, "a snapshot of Redis differs from memory");
+    assert_same_bits(all_bits_read(memory_twin()), all_bits_read(snapshot), "a snapshot of Redis differs from memory");
     ok(hibloom_drop(snapshot), snapshot);
     hibloom_close(snapshot);
-    read_inside(world.thirds[0], other);
-    read_inside(world.thirds[1], memory);
-    assert_same_bits(memory, other, "the third in Redis differs from the one in memory");
-    free(memory);
-    free(other);
+    assert_same_bits(all_bits_read(world.thirds[0]), all_bits_read(world.thirds[1]),
+                     "the third in Redis differs from the one in memory");
 }
 
 /* ---- Things to do -------------------------------------------------------------------------- */

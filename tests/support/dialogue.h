@@ -1,6 +1,6 @@
 /* A dialogue that faults are committed on: a store is connected, two filters are
  * opened, filled, asked, counted, merged, cleared and dropped. What is in is compared
- * with what should be: see mirror.h.
+ * with what should be.
  *
  * A call that fails is made again on the same store, and then has to work. */
 #ifndef HIBLOOM_TEST_DIALOGUE_H
