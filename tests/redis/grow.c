@@ -1,4 +1,4 @@
-/* Growing filters on every store: they keep their error rate, an item is new once, and all links expire together. */
+/* Growing filters on every store: they keep their error rate, and an item is new once. */
 #include "support/backend.h"
 #include "support/items.h"
 #include "support/record.h"
@@ -10,14 +10,6 @@
 #include <string.h>
 
 #define SMALL "capacity=100 error=1e-9 growth=2"
-
-enum { ITEMS = 2000 };
-
-static bool count_listed(const char *name, void *count)
-{
-    ++*(size_t *)count;
-    return true;
-}
 
 /* ---- Growing -------------------------------------------------------------------- */
 
@@ -82,20 +74,6 @@ static void it_takes_little_more_memory_than_one_that_fits(void **state)
     backend_drop(b, filter);
 }
 
-static void it_is_listed_as_one(void **state)
-{
-    struct backend *b = *state;
-    char name[TEST_NAME_SIZE], pattern[TEST_NAME_SIZE + 1];
-    hibloom *filter = backend_open(b, test_name(name), SMALL " segments=2");
-    size_t listed = 0;
-
-    items_add(filter, b->store, "x", ITEMS);
-    snprintf(pattern, sizeof pattern, "%s*", name);
-    assert_ok(hibloom_list(b->store, pattern, count_listed, &listed), b->store);
-    assert_int_equal(listed, 1);
-    backend_drop(b, filter);
-}
-
 /* ---- What cannot be ---------------------------------------------------------------- */
 
 static void what_it_cannot_do_is_refused_in_words(void **state)
@@ -114,8 +92,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ON_ALL(it_grows_and_keeps_its_error_rate),
         ON(it_takes_little_more_memory_than_one_that_fits, memory),
-        ON(it_is_listed_as_one, memory),
-        ON(it_is_listed_as_one, setbit),
         ON_ALL(what_it_cannot_do_is_refused_in_words),
     };
 

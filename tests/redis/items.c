@@ -68,34 +68,6 @@ static void an_excluded_item_is_never_added_and_never_found(void **state)
     backend_drop(b, filter);
 }
 
-static void a_batch_answers_item_by_item(void **state)
-{
-    enum { N = 5000 }; /* some twenty pipelines */
-    static const char *const texts[] = {"capacity=10000 error=0.0000001",
-                                        "capacity=10000 error=0.0000001 layout=partitioned",
-                                        "capacity=10000 error=0.0000001 layout=blocked"};
-    struct backend *b = *state;
-    hibloom_item *items = items_new("batch", N);
-    bool answers[N];
-
-    for (size_t t = 0; t < sizeof texts / sizeof *texts; t++) {
-        hibloom *filter = backend_open(b, TEST_NAME, texts[t]);
-        for (size_t i = 0; i < N; i += 3)
-            assert_ok(hibloom_add(filter, items[i].data, items[i].len, NULL), b->store);
-        assert_ok(hibloom_contains_many(filter, items, N, answers), b->store);
-        for (size_t i = 0; i < N; i++)
-            assert_int_equal(answers[i], i % 3 == 0);
-        assert_ok(hibloom_add_many(filter, items, N, answers), b->store);
-        for (size_t i = 0; i < N; i++)
-            assert_int_equal(answers[i], i % 3 != 0);
-        assert_ok(hibloom_contains_many(filter, items, N, answers), b->store);
-        for (size_t i = 0; i < N; i++)
-            assert_true(answers[i]);
-        backend_drop(b, filter);
-    }
-    items_free(items);
-}
-
 /* On a server a fifth is some thousand pipelines, and the bounds below are as far from chance. */
 static void many_items(struct backend *b, const char *layout, size_t many)
 {
@@ -162,9 +134,11 @@ static void the_guard_may_be_longer_than_a_pipeline(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ON_ALL(any_bytes_are_an_item),        ON_ALL(an_excluded_item_is_never_added_and_never_found),
-        ON_ALL(a_batch_answers_item_by_item), ON_ALL(very_many_items_and_no_false_no),
-        ON_ALL(no_false_no_in_blocks),        ON_REDIS(the_guard_may_be_longer_than_a_pipeline),
+        ON_ALL(any_bytes_are_an_item),
+        ON_ALL(an_excluded_item_is_never_added_and_never_found),
+        ON_ALL(very_many_items_and_no_false_no),
+        ON_ALL(no_false_no_in_blocks),
+        ON_REDIS(the_guard_may_be_longer_than_a_pipeline),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* hibloom_list: which filters are on a server, among whatever else is there. */
 #include "base/glob.h"
+#include "support/items.h"
 #include "support/scripted_server.h"
 #include "support/served.h"
 #include "support/test.h"
@@ -8,13 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Each test finds the server empty. */
-static int empty(void **state)
-{
-    freeReplyObject(redis_server_must(server, "FLUSHALL"));
-    return 0;
-}
 
 /* ---- What was named ----------------------------------------------------------------- */
 
@@ -72,6 +66,11 @@ static void make(hibloom_store *store, const char *name, const char *text)
 
 static void make_all_kinds(hibloom_store *store)
 {
+    hibloom *grown = test_open(store, "grown", "capacity=4 error=0.001 growth=2 segments=2");
+
+    items_add(grown, store, "item", 20); /* links of several keys are no filters of their own, */
+    hibloom_close(grown);
+    make(store, "window", "capacity=4 error=0.001 window=1h slices=2"); /* nor are slices */
     make(store, "one", "bits=1000 hashes=3");
     make(store, "parts", "bits=1000 hashes=3 layout=partitioned");
     make(store, "segments", "bits=1000 hashes=3 segments=5");
@@ -85,21 +84,20 @@ static void make_all_kinds(hibloom_store *store)
 static void filters_of_all_kinds_are_named_and_nothing_else(void **state)
 {
     hibloom_store *store = test_connect(redis_server_uri(server), NULL);
-    redisContext *outside = redis_server_connect(server);
     hibloom *bare = test_attach(store, "bare", "bits=1000 hashes=3");
 
     make_all_kinds(store);
     assert_ok(hibloom_add(bare, "x", 1, NULL), store);
     hibloom_close(bare);
-    test_command(outside, "SET text hibloom1");
-    test_command(outside, "LPUSH list hibloom1");
-    test_command(outside, "SET %b x", "zero\0byte", (size_t)9);
-    test_command(outside, "COPY one %b", "cut\0byte", (size_t)8); /* no name can be this */
-    test_command(outside, "COPY parts:1 lonely:1");               /* a key of a filter that is gone */
-    test_command(outside, "COPY segments:0 removing:0");          /* a root that is going */
-    test_command(outside, "SETRANGE removing:0 %lld x", test_command(outside, "STRLEN removing:0") - 92 + 37);
-    assert_listed(store, NULL, "a:0 b:0 one parts segments x[1]");
-    assert_listed(store, "*", "a:0 b:0 one parts segments x[1]");
+    test_command(redis, "SET text hibloom1");
+    test_command(redis, "LPUSH list hibloom1");
+    test_command(redis, "SET %b x", "zero\0byte", (size_t)9);
+    test_command(redis, "COPY one %b", "cut\0byte", (size_t)8); /* no name can be this */
+    test_command(redis, "COPY parts:1 lonely:1");               /* a key of a filter that is gone */
+    test_command(redis, "COPY segments:0 removing:0");          /* a root that is going */
+    test_command(redis, "SETRANGE removing:0 %lld x", test_command(redis, "STRLEN removing:0") - 92 + 37);
+    assert_listed(store, NULL, "a:0 b:0 grown one parts segments window x[1]");
+    assert_listed(store, "*", "a:0 b:0 grown one parts segments window x[1]");
     assert_listed(store, "one", "one");
     assert_listed(store, "segments", "segments");
     assert_listed(store, "segments:0", ""); /* that is a key, no name */
@@ -107,7 +105,6 @@ static void filters_of_all_kinds_are_named_and_nothing_else(void **state)
     assert_listed(store, "[op]*", "one parts");
     assert_listed(store, "x\\[1]", "x[1]");
     assert_listed(store, "none", "");
-    redisFree(outside);
     hibloom_store_free(store);
 }
 
@@ -115,7 +112,6 @@ static void patterns_are_those_of_redis(void **state)
 {
     static const char letters[] = "ab-]^[*?\\";
     struct test_random random = test_random_new();
-    redisContext *outside = redis_server_connect(server);
     char name[8] = "", pattern[8];
     unsigned found = 0;
 
@@ -125,9 +121,9 @@ static void patterns_are_those_of_redis(void **state)
             name[i] = i < len ? letters[test_random_below(&random, 4)] : '\0';
         for (size_t i = 0; i <= pattern_len; i++)
             pattern[i] = i < pattern_len ? letters[test_random_below(&random, sizeof letters - 1)] : '\0';
-        freeReplyObject(redisCommand(outside, "FLUSHALL"));
-        freeReplyObject(redisCommand(outside, "SET %s x", name));
-        redisReply *reply = redisCommand(outside, "KEYS %s", pattern);
+        freeReplyObject(redisCommand(redis, "FLUSHALL"));
+        freeReplyObject(redisCommand(redis, "SET %s x", name));
+        redisReply *reply = redisCommand(redis, "KEYS %s", pattern);
         assert_non_null(reply);
         const bool expected = reply->elements == 1;
         freeReplyObject(reply);
@@ -136,7 +132,6 @@ static void patterns_are_those_of_redis(void **state)
         found += expected;
     }
     assert_in_range(found, 20, 5000);
-    redisFree(outside);
 }
 
 /* ---- Failures ---------------------------------------------------------------------------- */
@@ -144,12 +139,11 @@ static void patterns_are_those_of_redis(void **state)
 static void a_user_is_told_of_what_it_may_read(void **state)
 {
     hibloom_store *store = test_connect(redis_server_uri(server), NULL);
-    redisContext *outside = redis_server_connect(server);
 
     make_all_kinds(store);
     hibloom_store_free(store);
-    test_command(outside, "ACL SETUSER lister on >p ~one ~parts:* +scan +getrange");
-    test_command(outside, "ACL SETUSER reader on >p ~one +getrange");
+    test_command(redis, "ACL SETUSER lister on >p ~one ~parts:* +scan +getrange");
+    test_command(redis, "ACL SETUSER reader on >p ~one +getrange");
     redisContext *own = redisConnectUnix(redis_server_socket(server));
     test_command(own, "AUTH lister p");
     assert_ok(hibloom_borrow(&store, own, NULL), store);
@@ -162,7 +156,6 @@ static void a_user_is_told_of_what_it_may_read(void **state)
     free(none);
     hibloom_store_free(store);
     redisFree(own);
-    redisFree(outside);
 }
 
 /* ---- Nonsense ------------------------------------------------------------------------------ */
@@ -216,19 +209,19 @@ static void a_memory_store_lists_as_a_server_does(void **state)
     assert_ok(hibloom_connect(&store, "memory:", NULL), store);
     make_all_kinds(store);
     hibloom_close(test_attach(store, "bare", "bits=1000 hashes=3"));
-    assert_listed(store, NULL, "a:0 b:0 one parts segments x[1]");
+    assert_listed(store, NULL, "a:0 b:0 grown one parts segments window x[1]");
     assert_listed(store, "?:0", "a:0 b:0");
     assert_ok(hibloom_list(store, "?:0", drop, store), store); /* while it is told of them */
-    assert_listed(store, NULL, "one parts segments x[1]");
+    assert_listed(store, NULL, "grown one parts segments window x[1]");
     hibloom_store_free(store);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(filters_of_all_kinds_are_named_and_nothing_else, empty),
-        cmocka_unit_test_setup(patterns_are_those_of_redis, empty),
-        cmocka_unit_test_setup(a_user_is_told_of_what_it_may_read, empty),
+        cmocka_unit_test_setup(filters_of_all_kinds_are_named_and_nothing_else, served_leave_nothing),
+        cmocka_unit_test_setup(patterns_are_those_of_redis, served_leave_nothing),
+        cmocka_unit_test_setup(a_user_is_told_of_what_it_may_read, served_leave_nothing),
         cmocka_unit_test(nonsense_is_refused),
         cmocka_unit_test(a_memory_store_lists_as_a_server_does),
     };
