@@ -143,7 +143,6 @@ static void what_cannot_be_imported_is_told(void **state)
     assert_run("", 2, "", "give --redisbloom KEY", "import", name, "--redisbloom", "k", "--redisbloom-file", "f");
     assert_run("", 2, "", "give --redisbloom KEY", "import", name, "--redisbloom-file", "f", "--from", "memory:");
     assert_run("", 2, "", "memory", "import", name, "--redisbloom", "k", "--from", "memory:");
-    assert_run("", 2, "", "does not take --redisbloom", "drop", name, "--redisbloom", "k");
     assert_int_equal(count_keys(name), 0);
 }
 

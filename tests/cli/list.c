@@ -31,7 +31,6 @@ static void list_shows_size_fill_use_and_time_to_live(void **state)
     assert_run("", 0, HEAD "         145 B     0.00 %          -          none  plain     one??31m\xc3\xa9\n", "",
                "list", "o*");
     assert_run("", 0, HEAD, "", "list", "nothing*");
-    assert_run("", 2, "", "too many", "list", "a", "b");
     assert_run("", 0, HEAD, "", "-u", "memory:", "list");
 }
 
@@ -208,9 +207,6 @@ static void a_watch_prints_a_line_each_time_and_follows_the_name(void **state)
 static void a_watch_of_nothing_is_trouble(void **state)
 {
     assert_run("", 2, "", hibloom_strerror(HIBLOOM_ENOTFOUND), "info", "nothing", "--watch");
-    assert_run("", 2, "", "--count goes with --watch", "info", "nothing", "--count", "2");
-    assert_run("", 2, "", "is not a second", "info", "nothing", "--watch=0s");
-    assert_run("", 2, "", "does not take --watch", "list", "--watch");
 }
 
 int main(void)

@@ -133,8 +133,6 @@ static void load_replaces_what_is_there(void **state)
     assert_run("e\n", 0, NULL, "", "load", name, "--replace", SURE);
     assert_run("", 1, "no\td\nmaybe\te\n", "", "check", name, "d", "e");
     assert_int_equal(count_keys(name), 1);
-    assert_run("", 2, "", "--bare", "load", name, "--replace", "--bare", "-s", "php-uids");
-    assert_run("", 2, "", "does not take --replace", "add", name, "--replace");
 }
 
 /* Whether it comes at once or in pieces, as through a pipe. */

@@ -261,6 +261,44 @@ static inline void program_run(struct program *p, const char *input, size_t len,
 
 #define ARGS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
+/* The same with this text as its input, for a look at what came of it. It lasts until the next one. */
+static inline const struct program *ran(const char *input, const char *const args[])
+{
+    static struct program p;
+
+    program_free(&p);
+    program_run(&p, input, strlen(input), args);
+    return &p;
+}
+
+/* What it complains of when it exits 2; what it says when it exits 0 and complains of nothing. */
+static inline const char *complaint(const char *const args[])
+{
+    const struct program *p = ran("", args);
+
+    assert_int_equal(p->exit, 2);
+    return p->complained.data;
+}
+
+static inline const char *said_by(const char *const args[])
+{
+    const struct program *p = ran("", args);
+
+    assert_string_equal(p->complained.data, "");
+    assert_int_equal(p->exit, 0);
+    return p->said.data;
+}
+
+/* How often the words are in the text. */
+static inline unsigned count_words(const char *text, const char *words)
+{
+    unsigned n = 0;
+
+    for (const char *at = text; (at = strstr(at, words)) != NULL; at += strlen(words))
+        n++;
+    return n;
+}
+
 /* A run with this text as its input that must exit, say and complain so;
  * NULL = whatever. Complaints are compared by what they contain. */
 #define assert_run(input, exit, said, complained, ...) \

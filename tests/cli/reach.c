@@ -3,15 +3,6 @@
 #include "cli/redis.h"
 #include "support/redis_server.h"
 
-static void options_of_connections_are_checked(void **state)
-{
-    assert_run("", 2, "", "--retry 'x' ", "--retry", "x", "check", "a", "b");
-    assert_run("", 2, "", "--retry '5000000s' is too large", "--retry", "5000000s", "check", "a", "b");
-    assert_run("", 2, "", "--min-replicas '-1' ", "--min-replicas", "-1", "check", "a", "b");
-    assert_run("", 2, "", "--retry needs a value", "check", "a", "b", "--retry");
-    assert_run("", 2, "", "uniq: does not take --prometheus", "uniq", "a", "--prometheus");
-}
-
 static void a_server_that_is_not_there_is_tried_for_so_long(void **state)
 {
     uint64_t took[2];
@@ -201,8 +192,6 @@ static void what_is_known_to_be_in_is_not_asked_for_again(void **state)
         program_free(&p);
     }
     free(input);
-    assert_run("", 2, "", "hibloom: --near 'soon' is not a number\n", "check", name, "--near", "soon", "x");
-    assert_run("", 2, "", "hibloom: info: does not take --near; see hibloom help info\n", "info", name, "--near", "5");
 }
 
 static void stats_in_the_format_of_prometheus(void **state)
@@ -226,7 +215,6 @@ static void stats_in_the_format_of_prometheus(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(options_of_connections_are_checked),
         cmocka_unit_test(a_server_that_is_not_there_is_tried_for_so_long),
         cmocka_unit_test(options_of_the_uri_count),
         cmocka_unit_test(adds_that_no_replica_has_are_trouble),

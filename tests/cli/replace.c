@@ -40,9 +40,6 @@ static void what_cannot_replace_or_be_replaced_is_told(void **state)
 {
     const char *name = TEST_NAME, *window = TEST_NAME, *bare = TEST_NAME;
 
-    assert_run("", 2, "", "replace: BY is missing: hibloom replace NAME BY", "replace", name);
-    assert_run("", 2, "", "'c' is one too many", "replace", name, "b", "c");
-    assert_run("", 2, "", "does not take --bare", "replace", name, bare, "--bare");
     assert_run("", 0, NULL, "", "add", name, SURE, "old");
     assert_run("", 2, "", "there is no filter", "replace", name, bare);
     assert_run("", 0, NULL, "", "add", window, "-n", "10", "-p", "1e-9", "--window", "1h", "w");
@@ -89,7 +86,6 @@ static void restore_replaces_what_is_there(void **state)
     }
     assert_in_range(ask("TTL", name), 4900, 5000);
     assert_run("", 2, "", "No such file", "restore", name, none, "--replace");
-    assert_run("", 2, "", "give one of them", "restore", name, path, "--replace", "--bare", "-s", "php-uids");
     test_name(name);
     assert_run("", 0, "", "", "restore", name, path, "--replace"); /* where there is none, it is made */
     assert_int_equal(ask("TTL", name), -1);

@@ -5,192 +5,157 @@
 /* Nothing listens there; a command that got so far would say so. */
 #define NOWHERE "unix:///nonexistent/hibloom.sock"
 
+struct refused {
+    const char *line; /* its words have blanks between them */
+    const char *words;
+};
+
+static void assert_refused(const struct refused *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        char line[256], *rest = line;
+        const char *args[32] = {"-u", NOWHERE};
+
+        snprintf(line, sizeof line, "%s", rows[i].line);
+        for (size_t k = 2; rest != NULL && *rest != '\0'; k++)
+            args[k] = strsep(&rest, " ");
+        program_assert("", 2, "", rows[i].words, args, __FILE__, __LINE__);
+    }
+}
+
 static void a_wrong_command_line_is_trouble(void **state)
 {
-    assert_run("", 2, "", "a command is missing", "-u", NOWHERE);
-    assert_run("", 2, "", "frobnicate is not a command", "frobnicate");
-    assert_run("", 2, "", "--frob is not an option", "--frob", "plan");
-    assert_run("", 2, "", "inof is not a command; did you mean info?", "inof", "name");
-    assert_run("", 2, "", "hepl is not a command; did you mean help?", "hepl");
-    assert_run("", 2, "", "--jsno is not an option; did you mean --json?", "info", "name", "--jsno");
-    assert_run("", 2, "", "--lay-out=x is not an option; did you mean --layout?", "plan", "--lay-out=x");
-    assert_run("", 2, "", "-x is not an option", "add", "name", "-x");
-    assert_run("", 2, "", "--bare takes no value", "add", "name", "--bare=yes");
-    assert_run("", 2, "", "--nonsense=yes is not an option; see hibloom help add", "add", "name", "--nonsense=yes");
-    assert_run("", 2, "", "-x is not an option; see hibloom help plan", "plan", "-x4");
-    assert_run("", 2, "", "--grow takes no value", "plan", "-n", "10", "-p", "0.1", "--grow=3");
-    assert_run("", 2, "", "-n needs a value", "plan", "-p", "0.01", "-n");
-    assert_run("", 2, "", "-u needs a value", "plan", "-u");
-    assert_run("", 2, "", "--layout needs a value", "plan", "-n", "10", "-p", "0.1", "--layout");
-    assert_run("", 2, "", "--layout 'b d' is not a layout: classic, partitioned or blocked", "plan", "-n", "10", "-p",
-               "0.1", "--layout", "b d");
-    assert_run("", 2, "", "--layout 'oval' is not a layout", "plan", "-n", "10", "-p", "0.1", "--layout", "oval");
-    assert_run("", 2, "", "--commands 'get' is neither setbit nor bitfield", "-u", NOWHERE, "add", "a", "--commands",
-               "get");
-    assert_run("", 2, "", "--prefer 'speed' is none of add, lookup and memory", "plan", "-n", "10", "-p", "0.1",
-               "--prefer", "speed");
-    assert_run("", 2, "", "save: FILE is missing: hibloom save NAME FILE", "-u", NOWHERE, "save", "a");
-    assert_run("", 2, "", "merge: FROM is missing: hibloom merge NAME FROM...", "-u", NOWHERE, "merge", "a");
-    assert_run("", 2, "", "stats: COMMAND is missing: hibloom stats [--json", "stats");
-    assert_run("", 2, "", "'a' is one too many", "-u", NOWHERE, "bench", "a");
-    assert_run("", 2, "", "positions: SPEC is missing: hibloom positions ", "positions");
-    assert_run("", 2, "", "create: NAME is missing: hibloom create ", "-u", NOWHERE, "create", "-n", "10", "-p", "0.1");
-    assert_run("", 2, "", "add: NAME is missing: hibloom add ", "-u", NOWHERE, "add");
-    assert_run("", 2, "", "check: NAME is missing: hibloom check ", "-u", NOWHERE, "check");
-    assert_run("", 2, "", "uniq: NAME is missing: hibloom uniq ", "-u", NOWHERE, "uniq");
-    assert_run("", 2, "", "info: NAME is missing: hibloom info ", "-u", NOWHERE, "info");
-    assert_run("", 2, "", "expire: TIME is missing: hibloom expire ", "-u", NOWHERE, "expire", "name");
-    assert_run("", 2, "", "clear: NAME is missing: hibloom clear ", "-u", NOWHERE, "clear");
-    assert_run("", 2, "", "drop: NAME is missing: hibloom drop ", "-u", NOWHERE, "drop");
-    assert_run("", 2, "", "'b' is one too many", "-u", NOWHERE, "create", "a", "b", "-n", "10", "-p", "0.1");
-    assert_run("", 2, "", "'b' is one too many", "-u", NOWHERE, "uniq", "a", "b");
-    assert_run("", 2, "", "'b' is one too many", "-u", NOWHERE, "info", "a", "b");
-    assert_run("", 2, "", "'2' is one too many", "-u", NOWHERE, "expire", "a", "1", "2");
-    assert_run("", 2, "", "'b' is one too many", "-u", NOWHERE, "clear", "a", "b");
-    assert_run("", 2, "", "'b' is one too many", "help", "a", "b");
-    assert_run("", 2, "", "frob is not a command", "help", "frob");
-    assert_run("", 2, "", "repair: NAME is missing: hibloom repair ", "-u", NOWHERE, "repair");
-    assert_run("", 2, "", "--capacity needs a value", "plan", "--error", "0.01", "--capacity");
-    assert_run("", 2, "", "--hashes 'x' is not a number", "plan", "-n", "10", "-p", "0.1", "--hashes=x");
-    assert_run("", 2, "", "'a' is one too many", "plan", "-n", "10", "-p", "0.1", "a");
+    static const struct refused rows[] = {
+        {"", "a command is missing"},
+        {"frobnicate", "frobnicate is not a command"},
+        {"help frob", "frob is not a command"},
+        {"inof name", "inof is not a command; did you mean info?"},
+        {"--frob plan", "--frob is not an option"},
+        {"info name --jsno", "--jsno is not an option; did you mean --json?"},
+        {"plan --lay-out=x", "--lay-out=x is not an option; did you mean --layout?"},
+        {"add name -x", "-x is not an option"},
+        {"add name --nonsense=yes", "--nonsense=yes is not an option; see hibloom help add"},
+        {"plan -x4", "-x is not an option; see hibloom help plan"},
+        {"add name --bare=yes", "--bare takes no value"},
+        {"plan -p 0.01 -n", "-n needs a value"},
+        {"plan -n 10 -p 0.1 --layout", "--layout needs a value"},
+        {"plan -n 10 -p 0.1 --layout oval", "--layout 'oval' is not a layout: classic, partitioned or blocked"},
+        {"add a --commands get", "--commands 'get' is neither setbit nor bitfield"},
+        {"plan -n 10 -p 0.1 --prefer speed", "--prefer 'speed' is none of add, lookup and memory"},
+        {"plan -n 10 -p 0.1 --hashes=x", "--hashes 'x' is not a number"},
+        {"check name --near soon x", "--near 'soon' is not a number"},
+        {"--retry x check a b", "--retry 'x' "},
+        {"--retry 5000000s check a b", "--retry '5000000s' is too large"},
+        {"--min-replicas -1 check a b", "--min-replicas '-1' "},
+        {"save a", "save: FILE is missing: hibloom save NAME FILE"},
+        {"merge a", "merge: FROM is missing: hibloom merge NAME FROM..."},
+        {"stats", "stats: COMMAND is missing: hibloom stats [--json"},
+    };
+
+    assert_refused(rows, COUNT(rows));
 }
 
 static void options_that_make_no_sense_together_are_trouble(void **state)
 {
-    assert_run("", 2, "", "-n and -p are missing", "plan");
-    assert_run("", 2, "", "-n and -p go together", "plan", "-n", "10");
-    assert_run("", 2, "", "-n and -p go together", "plan", "-p", "0.1");
-    assert_run("", 2, "", "-n and -p go together", "plan", "-k", "3");
-    assert_run("", 2, "", "-n and -p go together", "-u", NOWHERE, "add", "a", "-n", "10", "-k", "3", "item");
-    assert_run("", 2, "", "-n and -p go together", "plan", "--layout", "blocked");
-    assert_run("", 2, "", "-n and -p go together", "plan", "--prefer", "add");
-    assert_run("", 2, "", "-n and -p go together", "-u", NOWHERE, "bench", "-k", "4");
-    assert_run("", 2, "", "does not take --layout", "-u", NOWHERE, "bench", "-n", "10", "-p", "0.1", "--layout",
-               "blocked");
-    assert_run("", 2, "", "does not take --prefer", "-u", NOWHERE, "bench", "-n", "10", "-p", "0.1", "--prefer", "add");
-    assert_run("", 2, "", "does not take --prefer; see hibloom help copy", "-u", NOWHERE, "copy", "a", "b", "--prefer",
-               "add");
-    assert_run("", 2, "", "give -k and --layout, not --prefer", "-u", NOWHERE, "add", "a", "--bare", "-n", "10", "-p",
-               "0.1", "--prefer", "add", "item");
-    assert_run("", 2, "", "needs a server", "-u", "memory:", "bench");
-    assert_run("", 2, "", "more than 1 GB", "-u", NOWHERE, "bench", "-n", "1G", "-p", "0.01");
-    assert_run("", 2, "", "in the blocked layout that would take", "-u", NOWHERE, "bench", "-n", "10M", "-p", "1e-36");
-    assert_run("", 2, "", "takes a spec with --bare only", "-u", NOWHERE, "drop", "-n", "5", "a");
-    assert_run("", 2, "", "-s is a whole spec", "-u", NOWHERE, "create", "a", "-s", "php-uids", "--layout", "blocked");
-    assert_run("", 2, "", "does not take --layout", "positions", "php-uids", "--layout", "blocked");
-    assert_run("", 2, "", "does not take --commands", "-u", NOWHERE, "drop", "a", "--commands", "setbit");
-    assert_run("", 2, "", "does not take -s", "positions", "php-uids", "-s", "php-uids");
-    assert_run("", 2, "", "does not take --json", "plan", "-n", "10", "-p", "0.1", "--json");
-    assert_run("", 2, "", "does not take -n", "positions", "php-uids", "-n", "10");
-    assert_run("", 2, "", "or -s", "-u", NOWHERE, "create", "a");
-    assert_run("", 2, "", "does not take --bare", "-u", NOWHERE, "create", "a", "-s", "php-uids", "--bare");
-    assert_run("", 2, "", "-s is a whole spec", "-u", NOWHERE, "create", "a", "-s", "php-uids", "-n", "1", "-p", "0.1");
-    assert_run("", 2, "", "-s is a whole spec", "-u", NOWHERE, "check", "a", "-s", "php-uids", "-k", "3", "item");
-    assert_run("", 2, "", "--bare needs -s", "-u", NOWHERE, "add", "a", "--bare", "item");
-    assert_run("", 2, "", "--bare needs -s", "-u", NOWHERE, "drop", "a", "--bare");
-    assert_run("", 2, "", "with --bare only", "-u", NOWHERE, "info", "a", "-s", "php-uids");
-    assert_run("", 2, "", "with --bare only", "-u", NOWHERE, "clear", "a", "-n", "10", "-p", "0.1");
-    assert_run("", 2, "", "does not take --json", "-u", NOWHERE, "add", "a", "--json", "item");
-    assert_run("", 2, "", "takes no merge: use hibloom add", "-u", NOWHERE, "load", "a", "-n", "10", "-p", "0.1",
-               "--window", "1h");
+    static const struct refused rows[] = {
+        {"plan", "-n and -p are missing"},
+        {"create a", "or -s"},
+        {"plan -n 10", "-n and -p go together"},
+        {"plan -p 0.1", "-n and -p go together"},
+        {"plan -k 3", "-n and -p go together"},
+        {"add a -n 10 -k 3 item", "-n and -p go together"},
+        {"plan --layout blocked", "-n and -p go together"},
+        {"plan --prefer add", "-n and -p go together"},
+        {"bench -k 4", "-n and -p go together"},
+        {"add a --bare -n 10 -p 0.1 --prefer add item", "give -k and --layout, not --prefer"},
+        {"-u memory: bench", "needs a server"},
+        {"bench -n 1G -p 0.01", "more than 1 GB"},
+        {"bench -n 10M -p 1e-36", "in the blocked layout that would take"},
+        {"drop -n 5 a", "takes a spec with --bare only"},
+        {"info a -s php-uids", "with --bare only"},
+        {"clear a -n 10 -p 0.1", "with --bare only"},
+        {"create a -s php-uids --layout blocked", "-s is a whole spec"},
+        {"create a -s php-uids -n 1 -p 0.1", "-s is a whole spec"},
+        {"check a -s php-uids -k 3 item", "-s is a whole spec"},
+        {"add a --bare item", "--bare needs -s"},
+        {"drop a --bare", "--bare needs -s"},
+        {"load a --replace --bare -s php-uids", "give one of them"},
+        {"load a -n 10 -p 0.1 --window 1h", "takes no merge: use hibloom add"},
+        {"list --json --prometheus", "give --json or --prometheus"},
+        {"info a --count 2", "--count goes with --watch"},
+        {"info a --watch=0s", "is not a second"},
+        {"info a --max-used x", "--max-used 'x' is not a number"},
+        {"copy a b --prefer add", "copy: does not take --prefer; see hibloom help copy"},
+        {"drop a -k 3", "takes a spec with --bare only"},
+        {"remove a -k 3 item", "remove: does not take -k; see hibloom help remove"},
+    };
+
+    assert_refused(rows, COUNT(rows));
     assert_run("", 2, "", "takes no merge: use hibloom add", "-u", NOWHERE, "load", "a", "--replace", "-s",
                "capacity=10 error=0.1 window=60s");
-    assert_run("", 2, "", "does not take --json", "-u", NOWHERE, "drop", "a", "--json");
-    assert_run("", 2, "", "give --json or --prometheus", "-u", NOWHERE, "list", "--json", "--prometheus");
-    assert_run("", 2, "", "does not take --crlf", "-u", NOWHERE, "info", "a", "--crlf");
 }
+
+/* Texts that are refused in the same words. */
+struct none {
+    const char *words, *texts[20];
+};
 
 static void numbers_that_are_none_are_trouble(void **state)
 {
-    static const char *const wholes[][2] = {
-        {"", "is not a number"},
-        {"x", "is not a number"},
-        {"-5", "is not a number"},
-        {"+5", "is not a number"},
-        {" 5", "is not a number"},
-        {"5 ", "is not a number"},
-        {"0x10", "is not a number"},
-        {"10MM", "is not a number"},
-        {"10P", "is not a number"},
-        {"1e", "is not a number"},
-        {"1e+", "is not a number"},
-        {"1.2.3", "is not a number"},
-        {".", "is not a number"},
-        {"inf", "is not a number"},
-        {"nan", "is not a number"},
-        {"M", "is not a number"},
-        {"1,000", "is not a number"},
-        {"1.5", "is not a whole number"},
-        {"1e-1", "is not a whole number"},
-        {"1.2345k", "is not a whole number"},
-        {"18446744073709551616", "has too many digits"},
-        {"1e20", "is too large"},
-        {"18446745T", "is too large"},
-        {"1e99999999999999999999", "is too large"},
+    static const struct none wholes[] = {
+        {"is not a number",
+         {"", "x", "-5", "+5", " 5", "5 ", "0x10", "10MM", "10P", "1e", "1e+", "1.2.3", ".", "inf", "nan", "M",
+          "1,000"}},
+        {"is not a whole number", {"1.5", "1e-1", "1.2345k"}},
+        {"has too many digits", {"18446744073709551616"}},
+        {"is too large", {"1e20", "18446745T", "1e99999999999999999999"}},
     };
-    static const char *const rates[][2] = {
-        {"", "is not a number"},     {"x", "is not a number"},      {"nan", "is not a number"},
-        {"inf", "is not a number"},  {"0x1p-3", "is not a number"}, {" 0.1", "is not a number"},
-        {"0.1 ", "is not a number"}, {"0,1", "is not a number"},    {"1%", "is not a number"},
-        {"0", "is not between"},     {"1", "is not between"},       {"-0.1", "is not between"},
-        {"1.5", "is not between"},   {"1e-999", "is not between"},  {"1e999", "is not between"},
+    static const struct none rates[] = {
+        {"is not a number", {"", "x", "nan", "inf", "0x1p-3", " 0.1", "0.1 ", "0,1", "1%"}},
+        {"is not between", {"0", "1", "-0.1", "1.5", "1e-999", "1e999"}},
+    };
+    static const struct none hashes[] = {
+        {"-k 'x' is not a number", {"x"}},
+        {"is not between 1 and 128", {"0", "129", "4294967300"}},
     };
 
-    for (size_t i = 0; i < sizeof wholes / sizeof *wholes; i++)
-        assert_run("", 2, "", wholes[i][1], "plan", "-n", wholes[i][0], "-p", "0.01");
-    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
-        assert_run("", 2, "", rates[i][1], "plan", "-n", "1000", "-p", rates[i][0]);
-    assert_run("", 2, "", "-k 'x' is not a number", "plan", "-n", "1000", "-p", "0.01", "-k", "x");
-    assert_run("", 2, "", "-k '0' is not between 1 and 128", "plan", "-n", "1000", "-p", "0.01", "-k", "0");
-    assert_run("", 2, "", "-k '129' is not between", "plan", "-n", "1000", "-p", "0.01", "-k", "129");
-    assert_run("", 2, "", "-k '4294967300' is not between", "plan", "-n", "1000", "-p", "0.01", "-k", "4294967300");
-    assert_run("", 2, "", "is no time", "-u", NOWHERE, "expire", "a", "0.5");
+    for (size_t i = 0; i < COUNT(wholes); i++)
+        for (const char *const *text = wholes[i].texts; *text != NULL; text++)
+            assert_run("", 2, "", wholes[i].words, "plan", "-n", *text, "-p", "0.01");
+    for (size_t i = 0; i < COUNT(rates); i++)
+        for (const char *const *text = rates[i].texts; *text != NULL; text++)
+            assert_run("", 2, "", rates[i].words, "plan", "-n", "1000", "-p", *text);
+    for (size_t i = 0; i < COUNT(hashes); i++)
+        for (const char *const *text = hashes[i].texts; *text != NULL; text++)
+            assert_run("", 2, "", hashes[i].words, "plan", "-n", "1000", "-p", "0.01", "-k", *text);
 }
 
 static void times_are_refused_where_they_are_none(void **state)
 {
-    static const char none[] = "is no time such as 90s, 30min, 24h or 7d",
-                      no_unit[] = "has no unit: ms, s, min, h or d";
-    static const char *const times[][2] = {
-        {"soon", none},
-        {"", none},
-        {"h", none},
-        {"1w", none},
-        {"1.5h", none},
-        {"-1h", none},
-        {"1hh", none},
-        {"1h ", none},
-        {"99999999999999999999s", "is too large"},
-        {"0.5", none},
-        {"1M", none},
-        {"30m", none},
-        {"24", no_unit},
-        {"3000", no_unit},
-        {"1500ms", "is not a whole number of seconds"},
-        {"300000000000000000d", "is too large"},
+    static const struct none times[] = {
+        {"is no time such as 90s, 30min, 24h or 7d",
+         {"soon", "", "h", "1w", "1.5h", "-1h", "1hh", "1h ", "0.5", "1M", "30m"}},
+        {"has no unit: ms, s, min, h or d", {"24", "3000"}},
+        {"is too large", {"99999999999999999999s", "300000000000000000d"}},
+        {"is not a whole number of seconds", {"1500ms"}},
+        {"is not between 1 and 1000000000", {"0s", "20000d"}},
     };
 
-    for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
-        if (strstr(times[i][1], "whole number") == NULL)
-            assert_run("", 2, "", times[i][1], "-u", NOWHERE, "expire", "--", "a", times[i][0]);
-        assert_run("", 2, "", times[i][1], "plan", "-n", "10", "-p", "0.1", "--window", times[i][0]);
-    }
-    assert_run("", 2, "", "--window '0s' is not between 1 and 1000000000", "plan", "-n", "10", "-p", "0.1", "--window",
-               "0s");
-    assert_run("", 2, "", "is not between", "plan", "-n", "10", "-p", "0.1", "--window", "20000d");
-    assert_run("", 2, "", "--retry '50d' is too large", "--retry", "50d", "-u", NOWHERE, "clear", "a");
+    for (size_t i = 0; i < COUNT(times); i++)
+        for (const char *const *text = times[i].texts; *text != NULL; text++) {
+            assert_run("", 2, "", times[i].words, "plan", "-n", "10", "-p", "0.1", "--window", *text);
+            if (i < 3)
+                assert_run("", 2, "", times[i].words, "-u", NOWHERE, "expire", "--", "a", *text);
+        }
 }
 
-/* The run is refused, with this line among its complaints or, if it is NULL, without a hint. */
+/* The complaint has this line or, if it is NULL, no hint. */
 static void assert_hint(const char *line, const char *const args[])
 {
-    struct program p;
+    const char *said = complaint(args);
 
-    program_run(&p, "", 0, args);
-    assert_int_equal(p.exit, 2);
-    if (line != NULL ? strstr(p.complained.data, line) == NULL : strstr(p.complained.data, "hint") != NULL)
-        fail_msg("not \"%s\", but: %s", line != NULL ? line : "without a hint", p.complained.data);
-    program_free(&p);
+    if (line != NULL ? strstr(said, line) == NULL : strstr(said, "hint") != NULL)
+        fail_msg("not \"%s\", but: %s", line != NULL ? line : "without a hint", said);
 }
 
 static void numbers_as_people_write_them_are_refused_with_a_hint(void **state)
