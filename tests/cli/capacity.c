@@ -18,21 +18,17 @@ static struct text lines_to(int n)
 /* A run succeeds, and warns once of that filter or not at all. */
 static void assert_warns(const char *input, const char *name, bool warns, const char *const args[])
 {
-    struct program p;
-    const char *warning;
+    const struct program *p = ran(input, args);
 
-    program_run(&p, input, strlen(input), args);
-    assert_int_equal(p.exit, 0);
-    warning = strstr(p.complained.data, WARNING);
+    assert_int_equal(p->exit, 0);
     if (!warns) {
-        assert_string_equal(p.complained.data, "");
-    } else {
-        assert_ptr_equal(warning, p.complained.data);
-        assert_null(strstr(warning + 1, WARNING));
-        assert_non_null(strstr(warning, name));
-        assert_non_null(strstr(warning, "past its capacity"));
+        assert_string_equal(p->complained.data, "");
+        return;
     }
-    program_free(&p);
+    assert_memory_equal(p->complained.data, WARNING, strlen(WARNING));
+    assert_int_equal(count_words(p->complained.data, WARNING), 1);
+    assert_non_null(strstr(p->complained.data, name));
+    assert_non_null(strstr(p->complained.data, "past its capacity"));
 }
 
 static void what_adds_to_a_filter_past_its_capacity_warns_once(void **state)
@@ -62,12 +58,10 @@ static void what_adds_to_a_filter_past_its_capacity_warns_once(void **state)
 static void the_warning_says_how_far(void **state)
 {
     struct text lines = lines_to(200);
-    struct program p;
-    const char *about;
     double items, percent, error;
 
-    program_run(&p, lines.data, lines.len, ARGS("uniq", TEST_NAME, "-n", "100", "-p", "1e-6"));
-    about = strstr(p.complained.data, "about ");
+    const struct program *p = ran(lines.data, ARGS("uniq", TEST_NAME, "-n", "100", "-p", "1e-6"));
+    const char *about = strstr(p->complained.data, "about ");
     assert_non_null(about);
     assert_int_equal(sscanf(about,
                             "about %lf items are in, and it is meant for 100 (%lf %%). Its error rate is now about %lf",
@@ -76,8 +70,22 @@ static void the_warning_says_how_far(void **state)
     assert_true(items > 180 && items < 220);
     assert_true(percent > 180 && percent < 220);
     assert_true(error > 1e-6 && error < 1e-2);
-    program_free(&p);
     text_free(&lines);
+}
+
+/* What info says, and info --json. */
+static void assert_used(const char *name, bool past, unsigned from, unsigned to)
+{
+    unsigned percent;
+    const char *said = said_by(ARGS("info", name));
+
+    assert_non_null(strstr(said, past ? "\npast capacity         yes\n" : "\npast capacity         no\n"));
+    assert_int_equal(sscanf(strstr(said, "\nused percent "), " used percent %u", &percent), 1);
+    assert_in_range(percent, from, to);
+    said = said_by(ARGS("info", name, "--json"));
+    assert_non_null(strstr(said, past ? "\"past_capacity\": true" : "\"past_capacity\": false"));
+    assert_int_equal(sscanf(strstr(said, "\"used_percent\": "), "\"used_percent\": %u,", &percent), 1);
+    assert_in_range(percent, from, to);
 }
 
 /* The items are in one slice, or in two if a quarter of the window ended meanwhile. */
@@ -85,19 +93,11 @@ static void a_window_past_its_capacity_warns_and_says_so(void **state)
 {
     struct text lines = lines_to(400);
     const char *name = TEST_NAME;
-    struct program p;
-    unsigned percent;
 
     assert_warns("1\n", name, false, ARGS("add", name, "-n", "100", "-p", "0.001", "--window", "10h"));
     assert_warns(lines.data, name, true, ARGS("add", name));
-    program_run(&p, "1\n", 2, ARGS("uniq", name));
-    assert_non_null(strstr(p.complained.data, "items are in one slice, and it is meant for 100 ("));
-    program_free(&p);
-    program_run(&p, "", 0, ARGS("info", name));
-    assert_non_null(strstr(p.said.data, "\npast capacity         yes\n"));
-    assert_int_equal(sscanf(strstr(p.said.data, "\nused percent "), " used percent %u", &percent), 1);
-    assert_in_range(percent, 180, 450);
-    program_free(&p);
+    assert_run("1\n", 0, NULL, "items are in one slice, and it is meant for 100 (", "uniq", name);
+    assert_used(name, true, 180, 450);
     text_free(&lines);
 }
 
@@ -126,15 +126,12 @@ static void info_exits_1_past_max_used(void **state)
 static unsigned long round_trips(const char *input, const char *const args[])
 {
     static const char member[] = "\"round_trips\": ";
-    struct program p;
+    const struct program *p = ran(input, args);
 
-    program_run(&p, input, strlen(input), args);
-    assert_int_equal(p.exit, 0);
-    const char *at = strstr(p.complained.data, member);
+    assert_int_equal(p->exit, 0);
+    const char *at = strstr(p->complained.data, member);
     assert_non_null(at);
-    const unsigned long n = strtoul(at + sizeof member - 1, NULL, 10);
-    program_free(&p);
-    return n;
+    return strtoul(at + sizeof member - 1, NULL, 10);
 }
 
 /* Of 64 MB: one round trip for each 16 MB counts it. */
@@ -167,39 +164,15 @@ static void a_few_items_for_a_large_filter_do_not_count_it(void **state)
 
 static void check_and_info_do_not_warn(void **state)
 {
-    struct text lines = lines_to(200);
+    struct text lines = lines_to(150);
     const char *name = TEST_NAME;
 
-    assert_run(lines.data, 0, NULL, "warning: ", "add", name, "-n", "100", "-p", "0.001");
+    assert_run(lines.data, 0, NULL, "", "add", name, "-n", "300", "-p", "1e-9");
+    assert_used(name, false, 45, 55);
+    name = TEST_NAME;
+    assert_run(lines.data, 0, NULL, "warning: ", "add", name, "-n", "100", "-p", "1e-9");
     assert_run("", 0, "maybe\t1\n", "", "check", name, "1");
-    assert_run("", 0, NULL, "", "info", name);
-    text_free(&lines);
-}
-
-static void info_says_the_part_that_is_used(void **state)
-{
-    struct text lines = lines_to(150);
-    char name[TEST_NAME_SIZE];
-    struct program p;
-    unsigned percent;
-
-    test_name(name);
-    assert_run("", 0, "", "", "create", name, "-n", "300", "-p", "1e-9");
-    assert_run(lines.data, 0, NULL, "", "add", name);
-    for (int past = 0; past < 2; past++) {
-        program_run(&p, "", 0, ARGS("info", name));
-        assert_non_null(strstr(p.said.data, past ? "\npast capacity         yes\n" : "\npast capacity         no\n"));
-        assert_int_equal(sscanf(strstr(p.said.data, "\nused percent "), " used percent %u", &percent), 1);
-        assert_in_range(percent, past ? 140 : 45, past ? 160 : 55);
-        program_free(&p);
-        program_run(&p, "", 0, ARGS("info", name, "--json"));
-        assert_non_null(strstr(p.said.data, past ? "\"past_capacity\": true" : "\"past_capacity\": false"));
-        assert_int_equal(sscanf(strstr(p.said.data, "\"used_percent\": "), "\"used_percent\": %u,", &percent), 1);
-        assert_in_range(percent, past ? 140 : 45, past ? 160 : 55);
-        program_free(&p);
-        test_name(name);
-        assert_run(lines.data, 0, NULL, NULL, "add", name, "-n", "100", "-p", "1e-9");
-    }
+    assert_used(name, true, 140, 160);
     text_free(&lines);
 }
 
@@ -213,7 +186,6 @@ int main(void)
         cmocka_unit_test(an_item_costs_the_same_from_a_line_and_from_the_command_line),
         cmocka_unit_test(a_few_items_for_a_large_filter_do_not_count_it),
         cmocka_unit_test(check_and_info_do_not_warn),
-        cmocka_unit_test(info_says_the_part_that_is_used),
     };
 
     return cmocka_run_group_tests_name("cli: capacity", tests, program_setup, NULL);

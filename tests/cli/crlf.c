@@ -7,15 +7,10 @@
 /* How often a run that has to succeed warns. */
 static unsigned warnings(const char *input, const char *const args[])
 {
-    struct program p;
-    unsigned n = 0;
+    const struct program *p = ran(input, args);
 
-    program_run(&p, input, strlen(input), args);
-    assert_int_equal(p.exit, 0);
-    for (const char *at = p.complained.data; (at = strstr(at, WARNING)) != NULL; at++)
-        n++;
-    program_free(&p);
-    return n;
+    assert_int_equal(p->exit, 0);
+    return count_words(p->complained.data, WARNING);
 }
 
 static void most_lines_with_cr_are_warned_of_once(void **state)

@@ -36,12 +36,11 @@ static void list_shows_size_fill_use_and_time_to_live(void **state)
 
 static void list_json_is_that_of_info_on_a_line(void **state)
 {
-    struct program info, all;
+    struct program info;
     size_t at = 0;
 
     assert_run("", 0, "", "", "create", "one", "-s", "hash=poly bits=16 hashes=2 seeds=3,5");
     program_run(&info, "", 0, ARGS("info", "one", "--json"));
-    program_run(&all, "", 0, ARGS("list", "--json"));
     for (const char *c = info.said.data; *c != '\0'; c++) { /* the same but for its blanks and lines */
         if (c[0] == '\n' && c[1] == ' ')
             c += c[-1] == ',' ? 2 : 3;
@@ -50,10 +49,8 @@ static void list_json_is_that_of_info_on_a_line(void **state)
         info.said.data[at++] = *c;
     }
     info.said.data[at] = '\0';
-    assert_string_equal(all.said.data, info.said.data);
-    assert_int_equal(all.exit, 0);
+    assert_string_equal(said_by(ARGS("list", "--json")), info.said.data);
     program_free(&info);
-    program_free(&all);
 }
 
 /* Strict: each metric has its two lines of comments, then all its samples; no series comes twice. Prints the samples. */
@@ -84,16 +81,14 @@ static const char exposition_reader[] =
 /* The samples that list --prometheus prints, which exits so. */
 static void read_gauges(struct program *reader, int exit_status)
 {
-    struct program p;
+    const struct program *p = ran("", ARGS("list", "--prometheus"));
 
-    program_run(&p, "", 0, ARGS("list", "--prometheus"));
-    assert_int_equal(p.exit, exit_status);
+    assert_int_equal(p->exit, exit_status);
     program_start_at(reader, "python3", ARGS("-c", exposition_reader), NULL);
-    program_write(reader, p.said.data, p.said.len);
+    program_write(reader, p->said.data, p->said.len);
     program_end(reader);
     if (reader->exit != 0)
-        fail_msg("not the text format: %s%s", p.said.data, reader->complained.data);
-    program_free(&p);
+        fail_msg("not the text format: %s%s", p->said.data, reader->complained.data);
 }
 
 static void assert_sample(const struct program *reader, const char *line, bool is_there)
@@ -154,32 +149,21 @@ static void a_damaged_filter_is_counted_and_a_server_that_fails_prints_none(void
 
 static void a_damaged_filter_is_complained_of_and_the_others_are_shown(void **state)
 {
-    struct program p;
-
     assert_run("", 0, "", "", "create", "good", "-s", "bits=64 hashes=2");
     assert_run("", 0, "", "", "create", "lame", "-s", "bits=64 hashes=2 segments=3");
     assert_run("", 0, "", "", "create", "rude\x1b]0;\a", "-s", "bits=64 hashes=2 segments=3");
     freeReplyObject(redis_server_must(server, "DEL lame:1 %b", "rude\x1b]0;\a:1", (size_t)11));
-    program_run(&p, "", 0, ARGS("list"));
-    assert_int_equal(p.exit, 2);
-    assert_non_null(strstr(p.said.data, "  good\n"));
-    assert_null(strstr(p.said.data, "lame"));
-    assert_non_null(strstr(p.complained.data, "hibloom repair lame"));
-    assert_non_null(strstr(p.complained.data, "hibloom repair rude?]0;?\n")); /* no command to a terminal */
-    assert_null(strchr(p.complained.data, '\x1b'));
-    program_free(&p);
+
+    const struct program *p = ran("", ARGS("list"));
+    assert_int_equal(p->exit, 2);
+    assert_non_null(strstr(p->said.data, "  good\n"));
+    assert_null(strstr(p->said.data, "lame"));
+    assert_non_null(strstr(p->complained.data, "hibloom repair lame"));
+    assert_non_null(strstr(p->complained.data, "hibloom repair rude?]0;?\n")); /* no command to a terminal */
+    assert_null(strchr(p->complained.data, '\x1b'));
 }
 
 /* ---- watch ---------------------------------------------------------------------------- */
-
-static unsigned count(const char *text, const char *words)
-{
-    unsigned n = 0;
-
-    for (const char *at = text; (at = strstr(at, words)) != NULL; at += strlen(words))
-        n++;
-    return n;
-}
 
 static void a_watch_prints_a_line_each_time_and_follows_the_name(void **state)
 {
@@ -195,13 +179,12 @@ static void a_watch_prints_a_line_each_time_and_follows_the_name(void **state)
     program_end(&p);
     assert_int_equal(p.exit, 0);
     assert_string_equal(p.complained.data, "");
-    assert_int_equal(count(p.said.data, "\n"), 3);
-    assert_int_equal(count(p.said.data, "items 3 "), 2);
+    assert_int_equal(count_words(p.said.data, "\n"), 3);
+    assert_int_equal(count_words(p.said.data, "items 3 "), 2);
     program_free(&p);
-    program_run(&p, "", 0, ARGS("info", "seen", "--watch=1s", "--count", "2", "--json"));
-    assert_int_equal(count(p.said.data, "\n"), 2);
-    assert_int_equal(count(p.said.data, "\"estimated_items\": 3,"), 2);
-    program_free(&p);
+    const char *said = said_by(ARGS("info", "seen", "--watch=1s", "--count", "2", "--json"));
+    assert_int_equal(count_words(said, "\n"), 2);
+    assert_int_equal(count_words(said, "\"estimated_items\": 3,"), 2);
 }
 
 static void a_watch_of_nothing_is_trouble(void **state)

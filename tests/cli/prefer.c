@@ -8,15 +8,10 @@
 static struct spec planned(const char *const args[], double *bytes)
 {
     char line[SPEC_TEXT_SIZE];
-    struct program p;
     struct spec spec;
 
-    program_run(&p, "", 0, args);
-    assert_string_equal(p.complained.data, "");
-    assert_int_equal(p.exit, 0);
-    assert_int_equal(sscanf(p.said.data, "spec %2047[^\n]\nmemory %*f %*s (%lf", line, bytes), 2);
+    assert_int_equal(sscanf(said_by(args), "spec %2047[^\n]\nmemory %*f %*s (%lf", line, bytes), 2);
     assert_ok(spec_parse(&spec, line), NULL);
-    program_free(&p);
     return spec;
 }
 

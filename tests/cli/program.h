@@ -264,7 +264,7 @@ static inline void program_run(struct program *p, const char *input, size_t len,
 /* The same with this text as its input, for a look at what came of it. It lasts until the next one. */
 static inline const struct program *ran(const char *input, const char *const args[])
 {
-    static struct program p;
+    static struct program p = {.in = -1, .out = -1, .err = -1};
 
     program_free(&p);
     program_run(&p, input, strlen(input), args);
@@ -277,6 +277,7 @@ static inline const char *complaint(const char *const args[])
     const struct program *p = ran("", args);
 
     assert_int_equal(p->exit, 2);
+    assert_int_equal(strncmp(p->complained.data, "hibloom: ", 9), 0);
     return p->complained.data;
 }
 

@@ -9,28 +9,21 @@
 
 /* ---- plan --------------------------------------------------------------------- */
 
-/* plan with -n and -p (and -k, if that is not NULL); its words, to be freed. */
-static char *plan(const char *n, const char *rate, const char *k)
+/* plan with -n and -p (and -k, if that is not NULL). */
+static const char *plan(const char *n, const char *rate, const char *k)
 {
-    struct program p;
-
-    program_run(&p, "", 0, k != NULL ? ARGS("plan", "-n", n, "-p", rate, "-k", k) : ARGS("plan", "-n", n, "-p", rate));
-    assert_string_equal(p.complained.data, "");
-    assert_int_equal(p.exit, 0);
-    text_free(&p.complained);
-    return p.said.data;
+    return said_by(k != NULL ? ARGS("plan", "-n", n, "-p", rate, "-k", k) : ARGS("plan", "-n", n, "-p", rate));
 }
 
 static void assert_capacity(const char *n, uint64_t capacity)
 {
-    char *said = plan(n, "0.01", NULL), line[SPEC_TEXT_SIZE];
+    char line[SPEC_TEXT_SIZE];
     struct spec spec;
 
-    assert_int_equal(sscanf(said, "spec %2047[^\n]", line), 1);
+    assert_int_equal(sscanf(plan(n, "0.01", NULL), "spec %2047[^\n]", line), 1);
     assert_ok(spec_parse(&spec, line), NULL);
     if (spec.capacity != capacity)
         fail_msg("-n %s is %" PRIu64 ", not %" PRIu64, n, spec.capacity, capacity);
-    free(said);
 }
 
 static void numbers_are_decimal_thousands_and_exact(void **state)
@@ -70,7 +63,7 @@ static void assert_plan(uint64_t n, double rate, uint32_t k, const char *memory)
 {
     char n_text[24], rate_text[24], k_text[24], text[SPEC_TEXT_SIZE], expected[SPEC_TEXT_SIZE + 256];
     struct spec spec;
-    char *said;
+    const char *said;
 
     snprintf(n_text, sizeof n_text, "%" PRIu64, n);
     snprintf(rate_text, sizeof rate_text, "%g", rate);
@@ -85,7 +78,6 @@ static void assert_plan(uint64_t n, double rate, uint32_t k, const char *memory)
              text, memory, key_bytes(&spec), spec_error_at(&spec, n), n);
     if (strncmp(said, expected, strlen(expected)) != 0)
         fail_msg("plan said\n%snot\n%s", said, expected);
-    free(said);
 }
 
 static void plan_says_spec_memory_and_predicted_error(void **state)
@@ -160,21 +152,20 @@ static void plan_says_how_many_keys(void **state)
     char keys[64];
 
     snprintf(keys, sizeof keys, "\nkeys             %u of 15.99 MB\n", spec.segments);
-    char *said = plan("10G", "0.01", NULL);
+    const char *said = plan("10G", "0.01", NULL);
     assert_non_null(strstr(said, keys));
     assert_non_null(strstr(said, "\nmemory           11.17 GB (119913"));
     assert_null(strstr(said, "note"));
-    free(said);
     said = plan("1M", "0.01", NULL);
     assert_null(strstr(said, "keys"));
-    free(said);
 }
 
 static void plan_tables_the_choices_of_k_and_layout(void **state)
 {
     static const char *const layouts[] = {"classic", "partitioned", "blocked"};
     static const unsigned best_of[] = {7, 7, 6};
-    char *said = plan("1M", "0.01", "4"), text[128];
+    const char *said = plan("1M", "0.01", "4");
+    char text[128];
     struct row rows[ROWS_MAX];
     const size_t n = read_rows(said, rows);
     const struct spec best = test_spec("capacity=1000000 error=0.01");
@@ -202,20 +193,18 @@ static void plan_tables_the_choices_of_k_and_layout(void **state)
     assert_string_equal(row_of(rows, n, "blocked", 6)->marks, "lookup");
     /* What the first issue says of this choice. */
     assert_true(row_of(rows, n, "classic", 4)->more == 10);
-    free(said);
 }
 
 /* Behind the table; the second one says what --prefer add makes. */
 static void plan_says_which_form_is_fast_for_which_stream(void **state)
 {
-    char *said = plan("10M", "0.01", NULL);
+    const char *said = plan("10M", "0.01", NULL);
     const char *lines = strstr(said, "\n\nFor which stream:\n");
 
     assert_non_null(lines);
     assert_non_null(strstr(lines, " classic, the default\n"));
     assert_non_null(strstr(lines, " blocked k=3: --prefer add\n"));
     assert_non_null(strstr(lines, " the near cache: --near\n"));
-    free(said);
 }
 
 /* The memory is what info says of the filter once it is made. */
@@ -224,23 +213,18 @@ static void plan_sums_up_a_window(void **state)
     static const char *const windows[][2] = {{"3s", "4, one"}, {"1h", "5, one"}};
 
     for (size_t i = 0; i < sizeof windows / sizeof *windows; i++) {
-        struct program planned, info;
         char bytes[32], name[TEST_NAME_SIZE];
-        const char *memory, *stored;
 
         test_name(name);
-        program_run(&planned, "", 0, ARGS("plan", "-n", "1000", "-p", "0.01", "--window", windows[i][0]));
         assert_run("", 0, "", "", "create", name, "-n", "1000", "-p", "0.01", "--window", windows[i][0]);
-        program_run(&info, "", 0, ARGS("info", name));
-        memory = strstr(planned.said.data, "\nmemory ");
-        stored = strstr(info.said.data, "\nbytes ");
-        assert_true(memory != NULL && stored != NULL);
+        const char *stored = strstr(said_by(ARGS("info", name)), "\nbytes ");
+        assert_non_null(stored);
         snprintf(bytes, sizeof bytes, "(%ld bytes)", strtol(stored + 7, NULL, 10));
-        if (strstr(memory, bytes) == NULL)
-            fail_msg("not %s: %s", bytes, memory);
+        const char *planned = said_by(ARGS("plan", "-n", "1000", "-p", "0.01", "--window", windows[i][0]));
+        const char *memory = strstr(planned, "\nmemory ");
+        if (memory == NULL || strstr(memory, bytes) == NULL)
+            fail_msg("not %s: %s", bytes, planned);
         assert_non_null(strstr(memory, windows[i][1]));
-        program_free(&planned);
-        program_free(&info);
     }
 }
 

@@ -34,7 +34,6 @@ static void a_merge_with_a_wrong_name_or_spec_changes_nothing(void **state)
     assert_run("", 0, "", "", "create", all, "-s", SEEDED);
     assert_run("", 2, "", hibloom_strerror(HIBLOOM_ENOTFOUND), "merge", all, one, none);
     assert_run("", 0, NULL, "", "add", other, SURE, "1");
-    assert_run("", 2, "", hibloom_strerror(HIBLOOM_EMISMATCH), "merge", all, other);
     assert_run("", 1, "no\t1\n", "", "check", all, "1");
     assert_run("", 2, "", other, "merge", all, one, other);
 }
@@ -100,31 +99,23 @@ static void what_cannot_be_compared_is_trouble(void **state)
     assert_run("", 0, "", "", "create", a, SURE);
     assert_run("", 2, "", b, "compare", a, b);
     assert_run("", 2, "", b, "compare", b, a);
-    assert_run("", 0, "", "", "create", b, SURE); /* another seed */
-    assert_run("", 2, "", hibloom_strerror(HIBLOOM_EMISMATCH), "compare", a, b);
 }
 
 static void filters_with_other_seeds_are_refused_with_a_hint_at_copy(void **state)
 {
     const char *a = TEST_NAME, *b = TEST_NAME, *none = TEST_NAME, *other = TEST_NAME;
-    struct program p;
 
     assert_run("", 0, NULL, "", "add", a, SURE, "a");
     assert_run("", 0, NULL, "", "add", b, SURE, "b");
     assert_run("", 0, "", "", "create", other, "-n", "10", "-p", "0.1");
     for (int i = 0; i < 6; i++) {
-        program_run(&p, "", 0,
-                    i == 0   ? ARGS("merge", a, b)
-                    : i == 1 ? ARGS("merge", none, a, b)
-                    : i == 2 ? ARGS("compare", a, b)
-                    : i == 3 ? ARGS("merge", a, other)
-                    : i == 4 ? ARGS("merge", none, a, other)
-                             : ARGS("compare", a, other));
-        assert_int_equal(p.exit, 2);
-        assert_int_equal(strstr(p.complained.data, "have different seeds") != NULL, i < 3);
-        assert_int_equal(strstr(p.complained.data, "hibloom copy") != NULL, i < 3);
-        assert_non_null(strstr(p.complained.data, hibloom_strerror(HIBLOOM_EMISMATCH)));
-        program_free(&p);
+        const char *with = i < 3 ? b : other;
+        const char *said = complaint(i % 3 == 0   ? ARGS("merge", a, with)
+                                     : i % 3 == 1 ? ARGS("merge", none, a, with)
+                                                  : ARGS("compare", a, with));
+        assert_int_equal(strstr(said, "have different seeds") != NULL, i < 3);
+        assert_int_equal(strstr(said, "hibloom copy") != NULL, i < 3);
+        assert_non_null(strstr(said, hibloom_strerror(HIBLOOM_EMISMATCH)));
     }
     assert_int_equal(count_keys(none), 0); /* not made of half of them */
     assert_run("", 1, "no\tb\n", "", "check", a, "b");
@@ -137,20 +128,12 @@ static void neither_uri_is_ever_said(void **state)
     static const char *const uris[] = {"redis://:s3cr3t@127.0.0.1:1", "redis://u:s3cr3t@127.0.0.1:x",
                                        "rediss://:s3cr3t@localhost", "s3cr3t"};
     const char *name = TEST_NAME;
-    struct program p;
 
     assert_run("", 0, "", "", "create", name, SURE);
-    for (size_t i = 0; i < 4 * sizeof uris / sizeof *uris; i++) {
-        const char *uri = uris[i / 4];
-        program_run(&p, "", 0,
-                    i % 4 == 0   ? ARGS("--retry", "0", "merge", name, name, "--from", uri)
-                    : i % 4 == 1 ? ARGS("--retry", "0", "copy", name, name, "--to", uri)
-                    : i % 4 == 2 ? ARGS("--retry", "0", "-u", uri, "load", name, SURE)
-                                 : ARGS("compare", name, name, "--from", uri));
-        assert_int_equal(p.exit, 2);
-        assert_int_not_equal(p.complained.len, 0);
-        assert_null(strstr(p.complained.data, "s3cr3t"));
-        program_free(&p);
+    for (size_t i = 0; i < COUNT(uris); i++) {
+        assert_null(strstr(complaint(ARGS("--retry", "0", "merge", name, name, "--from", uris[i])), "s3cr3t"));
+        assert_null(strstr(complaint(ARGS("--retry", "0", "copy", name, name, "--to", uris[i])), "s3cr3t"));
+        assert_null(strstr(complaint(ARGS("compare", name, name, "--from", uris[i])), "s3cr3t"));
     }
 }
 
