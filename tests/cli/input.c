@@ -1,6 +1,5 @@
-/* programs/input.c and output.c themselves, with limits so small that every
- * border is met: lines cut wherever a read may end, signals in the middle of
- * reads and writes. */
+/* programs/input.c itself, with a limit so small that every border is met: lines
+ * cut wherever a read may end, and the longest ones. */
 #define INPUT_LINE_MAX ((size_t)100)
 
 #include "../../programs/input.c"
@@ -37,17 +36,6 @@ static void feed(const char *data, size_t len)
     fclose(file);
 }
 
-/* Makes a pipe the standard input; its other end. */
-static int feed_pipe(void)
-{
-    int pair[2];
-
-    assert_int_equal(pipe(pair), 0);
-    dup2(pair[0], STDIN_FILENO);
-    close(pair[0]);
-    return pair[1];
-}
-
 /* All lines with a '\n' each, and how the input ended. */
 static enum input_status read_all(struct text *lines)
 {
@@ -64,12 +52,6 @@ static enum input_status read_all(struct text *lines)
     }
     input_close(&in);
     return status;
-}
-
-static void assert_item(const struct input *in, size_t i, const char *text)
-{
-    assert_int_equal(in->items[i].len, strlen(text));
-    assert_memory_equal(in->items[i].data, text, strlen(text));
 }
 
 /* ---- Lines ---------------------------------------------------------------------- */
@@ -100,44 +82,6 @@ static void lines_are_whole_wherever_a_read_ends(void **state)
         text_free(&text);
         text_free(&lines);
     }
-}
-
-static void empty_lines_are_items_and_no_input_is_none(void **state)
-{
-    struct text lines = {NULL, 0};
-
-    feed("", 0);
-    assert_int_equal(read_all(&lines), INPUT_END);
-    assert_int_equal(lines.len, 0);
-    feed("\n\n\na\n\n", 6);
-    assert_int_equal(read_all(&lines), INPUT_END);
-    assert_string_equal(lines.data, "\n\n\na\n\n");
-    text_free(&lines);
-}
-
-static void a_batch_is_what_one_read_completed(void **state)
-{
-    struct input in;
-    const int pipe = feed_pipe();
-
-    assert_true(input_open(&in, NULL, 0, false));
-    assert_int_equal(write(pipe, "a\nb\nc", 5), 5);
-    assert_int_equal(input_next(&in), INPUT_BATCH);
-    assert_int_equal(in.n, 2);
-    assert_item(&in, 0, "a");
-    assert_item(&in, 1, "b");
-    assert_int_equal(write(pipe, "d\n", 2), 2);
-    assert_int_equal(input_next(&in), INPUT_BATCH);
-    assert_int_equal(in.n, 1);
-    assert_item(&in, 0, "cd");
-    assert_int_equal(write(pipe, "e", 1), 1);
-    close(pipe);
-    assert_int_equal(input_next(&in), INPUT_BATCH);
-    assert_int_equal(in.n, 1);
-    assert_item(&in, 0, "e");
-    assert_int_equal(input_next(&in), INPUT_END);
-    assert_int_equal(input_next(&in), INPUT_END);
-    input_close(&in);
 }
 
 static void a_line_has_a_longest_length(void **state)
@@ -175,26 +119,12 @@ static void a_line_has_a_longest_length(void **state)
     }
 }
 
-static void a_read_that_fails_is_trouble(void **state)
-{
-    struct text lines = {NULL, 0};
-    const int directory = open("/", O_RDONLY);
-
-    dup2(directory, STDIN_FILENO);
-    close(directory);
-    assert_int_equal(read_all(&lines), INPUT_TROUBLE);
-    assert_int_equal(lines.len, 0);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(lines_are_whole_wherever_a_read_ends, restore_stdin),
-        cmocka_unit_test_teardown(empty_lines_are_items_and_no_input_is_none, restore_stdin),
-        cmocka_unit_test_teardown(a_batch_is_what_one_read_completed, restore_stdin),
         cmocka_unit_test_teardown(a_line_has_a_longest_length, restore_stdin),
-        cmocka_unit_test_teardown(a_read_that_fails_is_trouble, restore_stdin),
     };
 
-    return cmocka_run_group_tests_name("cli: input and output", tests, keep_stdin, NULL);
+    return cmocka_run_group_tests_name("cli: input", tests, keep_stdin, NULL);
 }

@@ -1,7 +1,6 @@
 /* load: it sets the bits that add sets, and adds nothing if it fails. */
 #include "cli/redis.h"
 #include "support/redis_server.h"
-#include "support/temp_dir.h"
 
 #define SEEDED "capacity=100000 error=1e-12 seed=5eed"
 
@@ -12,68 +11,41 @@
 /* ---- load ---------------------------------------------------------------------- */
 
 /* "loaded N in S s, R/s" with this N, and nothing else. */
-static void assert_loaded(const char *input, const char *n, const char *const args[])
+static void assert_loaded(const char *input, unsigned long n, const char *const args[])
 {
-    struct program p;
-    char begin[64], *rest;
+    const struct program *p = ran(input, args);
+    unsigned long loaded;
+    long end = 0;
+    double seconds;
 
-    program_run(&p, input, strlen(input), args);
-    if (p.exit != 0)
-        fail_msg("%s", p.complained.data);
-    assert_string_equal(p.complained.data, "");
-    snprintf(begin, sizeof begin, "loaded %s in ", n);
-    assert_int_equal(strncmp(p.said.data, begin, strlen(begin)), 0);
-    assert_true(strtod(p.said.data + strlen(begin), &rest) >= 0);
-    assert_int_equal(strncmp(rest, " s, ", 4), 0);
-    assert_true(strtod(rest + 4, &rest) >= 0);
-    assert_non_null(strstr(rest, "/s\n"));
-    program_free(&p);
+    if (p->exit != 0 || p->complained.len > 0)
+        fail_msg("%s", p->complained.data);
+    assert_int_equal(sscanf(p->said.data, "loaded %lu in %lf s, %*f%*[ kM]/s%*1[\n]%ln", &loaded, &seconds, &end), 2);
+    assert_int_equal(loaded, n);
+    assert_int_equal(end, p->said.len);
 }
 
-/* The whole file; to be freed. */
-static struct text read_file(const char *path)
-{
-    struct text text = {NULL, 0};
-    FILE *file = fopen(path, "rb");
-    char bytes[4096];
-    size_t n;
-
-    assert_non_null(file);
-    while ((n = fread(bytes, 1, sizeof bytes, file)) > 0)
-        text_append(&text, bytes, n);
-    fclose(file);
-    return text;
-}
-
-/* Two filters with the same seed have the same bits if their files are equal. */
+/* Two filters with the same seed have the same bits if what is saved of them is equal. */
 static void assert_same_bits(const char *a, const char *b)
 {
-    char *dir = temp_dir_make(), *file_a = temp_dir_path(dir, "a"), *file_b = temp_dir_path(dir, "b");
-    struct text bytes_a, bytes_b;
+    struct program of_a;
 
-    assert_run("", 0, "", "", "save", a, file_a);
-    assert_run("", 0, "", "", "save", b, file_b);
-    bytes_a = read_file(file_a);
-    bytes_b = read_file(file_b);
-    assert_int_equal(bytes_a.len, bytes_b.len);
-    assert_memory_equal(bytes_a.data, bytes_b.data, bytes_a.len);
-    text_free(&bytes_a);
-    text_free(&bytes_b);
-    free(file_a);
-    free(file_b);
-    temp_dir_remove(dir);
+    program_run(&of_a, "", 0, ARGS("save", a, "-"));
+    const struct program *of_b = ran("", ARGS("save", b, "-"));
+    assert_int_equal(of_a.exit + of_b->exit, 0);
+    assert_int_equal(of_a.said.len, of_b->said.len);
+    assert_memory_equal(of_a.said.data, of_b->said.data, of_a.said.len);
+    program_free(&of_a);
 }
 
 static void load_sets_the_bits_that_add_sets(void **state)
 {
     static const char *const specs[] = {SEEDED, SEEDED " layout=blocked", SEEDED " layout=partitioned",
                                         "bits=100003 hashes=7 segments=3 seed=1"};
-    char loaded[TEST_NAME_SIZE], added[TEST_NAME_SIZE];
 
-    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
-        test_name(loaded);
-        test_name(added);
-        assert_loaded("a\nb\n\nb\nlast", "5", ARGS("load", loaded, "-s", specs[i]));
+    for (size_t i = 0; i < COUNT(specs); i++) {
+        const char *loaded = TEST_NAME, *added = TEST_NAME;
+        assert_loaded("a\nb\n\nb\nlast", 5, ARGS("load", loaded, "-s", specs[i]));
         assert_run("", 0, "added 4, new 4\n", "", "add", added, "-s", specs[i], "a", "b", "", "last");
         assert_run("", 0, "maybe\ta\nmaybe\tb\nmaybe\t\nmaybe\tlast\n", "", "check", loaded, "a", "b", "", "last");
         assert_same_bits(loaded, added);
@@ -86,12 +58,12 @@ static void load_joins_a_bare_bitmap(void **state)
     const char *name = TEST_NAME;
 
     assert_run("", 0, NULL, "", "add", "--bare", name, "-s", preset, "theirs");
-    assert_loaded("ours\n", "1", ARGS("load", "--bare", name, "-s", preset));
+    assert_loaded("ours\n", 1, ARGS("load", "--bare", name, "-s", preset));
     assert_run("", 1, "maybe\ttheirs\nmaybe\tours\nno\tx\n", "", "check", "--bare", name, "-s", preset, "theirs",
                "ours", "x");
     assert_int_equal(count_keys(name), 1); /* nothing is stored beside it */
     name = TEST_NAME;
-    assert_loaded("ours\n", "1", ARGS("load", "--bare", name, "-s", unseeded));
+    assert_loaded("ours\n", 1, ARGS("load", "--bare", name, "-s", unseeded));
     assert_run("", 1, "maybe\tours\nno\tx\n", "", "check", "--bare", name, "-s", unseeded, "ours", "x");
 }
 
@@ -100,12 +72,12 @@ static void load_fills_a_growing_filter(void **state)
 {
     const char *name = TEST_NAME;
 
-    assert_loaded(LINES, "15", ARGS("load", name, "-s", GROWING));
+    assert_loaded(LINES, 15, ARGS("load", name, "-s", GROWING));
     assert_int_equal(count_keys(name), 3);
     assert_run("", 0, "added 15, new 0\n", "", "add", name, "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11",
                "12", "13", "14", "15");
     const long long bits = ask("BITCOUNT", name);
-    assert_loaded("a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl\nm\nn\no\np\nq\nr\ns\nt\nu\nv\nw\nx\ny\nz\n" LINES, "41",
+    assert_loaded("a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl\nm\nn\no\np\nq\nr\ns\nt\nu\nv\nw\nx\ny\nz\n" LINES, 41,
                   ARGS("load", name));
     assert_int_equal(count_keys(name), 4);         /* what was in already took no room, */
     assert_int_equal(ask("BITCOUNT", name), bits); /* and the first link is as full as it was */
@@ -139,25 +111,23 @@ static void load_replaces_what_is_there(void **state)
 static void a_saved_file_is_not_taken_for_lines(void **state)
 {
     static const char words[] = "use hibloom restore";
-    char name[TEST_NAME_SIZE], *dir = temp_dir_make(), *file = temp_dir_path(dir, "seen.hbl");
-    struct program p;
+    const char *name = TEST_NAME;
+    struct program p, saved;
 
-    test_name(name);
     assert_run("", 0, NULL, "", "add", name, SURE, "old");
-    assert_run("", 0, "", "", "save", name, file);
-    struct text saved = read_file(file);
+    program_run(&saved, "", 0, ARGS("save", name, "-"));
     static const char *const commands[][3] = {{"load", "--replace"}, {"load", "--"}, {"add", "--"}, {"check", "--"}};
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
-        program_run(&p, saved.data, saved.len, ARGS(commands[i][0], name, commands[i][1]));
+        program_run(&p, saved.said.data, saved.said.len, ARGS(commands[i][0], name, commands[i][1]));
         assert_int_equal(p.exit, 2);
         assert_string_equal(p.said.data, "");
         assert_non_null(strstr(p.complained.data, words));
         program_free(&p);
     }
     program_start(&p, ARGS("load", name, "--replace"), NULL);
-    program_write(&p, saved.data, 6); /* up to its first newline */
+    program_write(&p, saved.said.data, 6); /* up to its first newline */
     test_sleep_ms(100);
-    program_write(&p, saved.data + 6, saved.len - 6);
+    program_write(&p, saved.said.data + 6, saved.said.len - 6);
     program_end(&p);
     assert_int_equal(p.exit, 2);
     assert_non_null(strstr(p.complained.data, words));
@@ -165,9 +135,7 @@ static void a_saved_file_is_not_taken_for_lines(void **state)
     assert_run("", 0, "maybe\told\n", "", "check", name, "old");
     assert_int_equal(count_keys(name), 1);
     assert_run("\x89HBL\r\n", 0, "added 1, new 1\n", "most lines end in CR", "add", name); /* less of it is a line */
-    text_free(&saved);
-    free(file);
-    temp_dir_remove(dir);
+    program_free(&saved);
 }
 
 /* The line of docs/access.md: no word of it is too many. */
@@ -181,7 +149,6 @@ static void who_may_replace_needs_the_words_of_its_line(void **state)
     struct redis_server *server = redis_server_start_tcp(NULL);
     redisContext *outside = redis_server_connect(server);
     char uri[128], line[512];
-    struct program p;
 
     snprintf(uri, sizeof uri, "redis://replacer:p@127.0.0.1:%d", redis_server_port(server));
     for (int without = -1; without < WORDS; without++) {
@@ -195,11 +162,10 @@ static void who_may_replace_needs_the_words_of_its_line(void **state)
             assert_run(LINES, 0, NULL, "", "-u", redis_server_uri(server), "add", "seen", "-s", old);
             test_command(outside, i == 3 ? "EXPIRE seen:0 1000" : "PING");
             test_command(outside, line);
-            program_run(&p, LINES, strlen(LINES), ARGS("-u", uri, "load", "seen", "--replace", "-s", new));
-            if (p.exit != 0 && (without < 0 || strstr(p.complained.data, hibloom_strerror(HIBLOOM_EDENIED)) == NULL))
-                fail_msg("without %s: %s", without < 0 ? "nothing" : words[without], p.complained.data);
-            denied = denied || p.exit != 0;
-            program_free(&p);
+            const struct program *p = ran(LINES, ARGS("-u", uri, "load", "seen", "--replace", "-s", new));
+            if (p->exit != 0 && (without < 0 || strstr(p->complained.data, hibloom_strerror(HIBLOOM_EDENIED)) == NULL))
+                fail_msg("without %s: %s", without < 0 ? "nothing" : words[without], p->complained.data);
+            denied = denied || p->exit != 0;
             test_command(outside, "FLUSHALL");
         }
         if (denied != (without >= 0))

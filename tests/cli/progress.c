@@ -16,6 +16,19 @@ static int open_terminal(int *slave)
     return master;
 }
 
+/* Starts it with its complaints, and perhaps its output, on a terminal. */
+static void start_on_terminal(struct program *p, const char *const args[], bool output)
+{
+    struct program_files files = {PIPE, PIPE, PIPE};
+    const int terminal = open_terminal(&files.err);
+
+    if (output)
+        files.out = files.err;
+    program_start(p, args, &files);
+    close(files.err);
+    p->err = terminal;
+}
+
 static bool ends_with(const struct text *text, const char *end)
 {
     return text->len >= strlen(end) && strcmp(text->data + text->len - strlen(end), end) == 0;
@@ -65,16 +78,11 @@ static void assert_added(const struct program *p, int n)
 
 static void long_work_shows_a_bar_on_a_terminal(void **state)
 {
-    struct program_files files = {PIPE, PIPE, PIPE};
     struct program p;
-    int terminal, n;
 
-    terminal = open_terminal(&files.err);
     const uint64_t since = test_now_ms();
-    program_start(&p, ARGS("add", TEST_NAME, SURE), &files);
-    close(files.err);
-    p.err = terminal;
-    n = feed_slowly(&p, 1);
+    start_on_terminal(&p, ARGS("add", TEST_NAME, SURE), false);
+    const int n = feed_slowly(&p, 1);
     assert_true(test_now_ms() - since >= 1000); /* not at once */
     program_end(&p);
     assert_added(&p, n);
@@ -86,20 +94,15 @@ static void long_work_shows_a_bar_on_a_terminal(void **state)
 
 static void no_bar_is_shown_elsewhere_or_for_short_work(void **state)
 {
-    struct program_files files = {PIPE, PIPE, PIPE};
     const char *name = TEST_NAME;
     struct program p;
-    int terminal;
 
     program_start(&p, ARGS("add", name, SURE), NULL);
     feed_slowly(&p, 0);
     program_end(&p);
     assert_string_equal(p.complained.data, "");
     program_free(&p);
-    terminal = open_terminal(&files.err);
-    program_start(&p, ARGS("add", name), &files);
-    close(files.err);
-    p.err = terminal;
+    start_on_terminal(&p, ARGS("add", name), false);
     program_write(&p, "a\nb\nc\n", 6);
     program_end(&p);
     assert_string_equal(p.complained.data, "");
@@ -108,18 +111,11 @@ static void no_bar_is_shown_elsewhere_or_for_short_work(void **state)
 
 static void output_on_the_terminal_erases_the_bar(void **state)
 {
-    struct program_files files = {PIPE, PIPE, PIPE};
-    char name[TEST_NAME_SIZE], last[32];
     struct program p;
-    int terminal, n;
+    char last[32];
 
-    test_name(name);
-    terminal = open_terminal(&files.err);
-    files.out = files.err;
-    program_start(&p, ARGS("uniq", name, SURE), &files);
-    close(files.err);
-    p.err = terminal;
-    n = feed_slowly(&p, 3);
+    start_on_terminal(&p, ARGS("uniq", TEST_NAME, SURE), true);
+    const int n = feed_slowly(&p, 3);
     program_end(&p);
     assert_int_equal(p.exit, 0);
     assert_true(count_bars(&p.complained) >= 3);

@@ -72,7 +72,7 @@ static void a_filter_that_a_server_forgot_is_made_again(void **state)
 {
     struct redis_server *server = redis_server_start_tcp(NULL);
     const char *uri = redis_server_uri(server);
-    struct program p, info;
+    struct program p;
 
     assert_run("", 0, "", "", "-u", uri, "create", "name", "-s",
                "capacity=1000 error=1e-9 layout=blocked hash=siphash seed=000102030405060708090a0b0c0d0e0f");
@@ -91,9 +91,8 @@ static void a_filter_that_a_server_forgot_is_made_again(void **state)
     assert_string_equal(p.said.data, "a\na\nb\n");
     assert_non_null(strstr(p.complained.data, "hibloom: warning: name is empty: "));
     program_free(&p);
-    program_run(&info, "", 0, ARGS("-u", uri, "info", "name"));
-    assert_non_null(strstr(info.said.data, "\nspec                  hash=siphash layout=blocked "));
-    program_free(&info);
+    assert_non_null(
+        strstr(said_by(ARGS("-u", uri, "info", "name")), "\nspec                  hash=siphash layout=blocked "));
     assert_run("", 0, "maybe\ta\n", "", "-u", uri, "check", "name", "-s", "seed=000102030405060708090a0b0c0d0e0f", "a");
     assert_in_range(test_command(outside, "TTL name"), 86000, 86400);
     redisFree(outside);
@@ -148,27 +147,24 @@ static uint64_t number_behind(const struct program *p, const char *label)
 static void stats_are_a_json_object_behind_the_command_s_own_output(void **state)
 {
     const char *name = TEST_NAME;
-    struct program p;
 
-    program_run(&p, "", 0, ARGS("stats", "add", name, SURE, "x", "y", "z"));
-    assert_int_equal(p.exit, 0);
-    assert_string_equal(p.said.data, "added 3, new 3\n");
-    assert_int_equal(p.complained.data[0], '{');
-    assert_string_equal(strchr(p.complained.data, '}'), "}\n");
-    assert_int_equal(number_behind(&p, "\"items\": "), 3);
-    assert_int_equal(number_behind(&p, "\"connections\": "), 1);
-    assert_in_range(number_behind(&p, "\"commands\": "), 6, 100);
-    assert_true(number_behind(&p, "\"bytes_sent\": ") > 100 && number_behind(&p, "\"bytes_received\": ") > 100);
-    assert_true(number_behind(&p, "\"round_trips\": ") > 1 && number_behind(&p, "\"calls\": ") > 1);
-    assert_int_equal(number_behind(&p, "\"retries\": ") + number_behind(&p, "\"redirects\": ") +
-                         number_behind(&p, "\"in_doubt\": ") + number_behind(&p, "\"guards_failed\": ") +
-                         number_behind(&p, "\"restarts\": "),
+    const struct program *p = ran("", ARGS("stats", "add", name, SURE, "x", "y", "z"));
+    assert_int_equal(p->exit, 0);
+    assert_string_equal(p->said.data, "added 3, new 3\n");
+    assert_int_equal(p->complained.data[0], '{');
+    assert_string_equal(strchr(p->complained.data, '}'), "}\n");
+    assert_int_equal(number_behind(p, "\"items\": "), 3);
+    assert_int_equal(number_behind(p, "\"connections\": "), 1);
+    assert_in_range(number_behind(p, "\"commands\": "), 6, 100);
+    assert_true(number_behind(p, "\"bytes_sent\": ") > 100 && number_behind(p, "\"bytes_received\": ") > 100);
+    assert_true(number_behind(p, "\"round_trips\": ") > 1 && number_behind(p, "\"calls\": ") > 1);
+    assert_int_equal(number_behind(p, "\"retries\": ") + number_behind(p, "\"redirects\": ") +
+                         number_behind(p, "\"in_doubt\": ") + number_behind(p, "\"guards_failed\": ") +
+                         number_behind(p, "\"restarts\": "),
                      0);
-    program_free(&p);
-    program_run(&p, "", 0, ARGS("stats", "--json", "info", name)); /* both are JSON */
-    assert_int_equal(p.said.data[0], '{');
-    assert_int_equal(number_behind(&p, "\"items\": "), 0);
-    program_free(&p);
+    p = ran("", ARGS("stats", "--json", "info", name)); /* both are JSON */
+    assert_int_equal(p->said.data[0], '{');
+    assert_int_equal(number_behind(p, "\"items\": "), 0);
 }
 
 /* Whatever --near says the lines are the same; what it costs is not. */
@@ -176,20 +172,17 @@ static void what_is_known_to_be_in_is_not_asked_for_again(void **state)
 {
     enum { LINES = 30000 }; /* several batches */
     static const char *const nears[] = {"0", "60000", "off"};
-    char *input = malloc(2 * LINES * 8), *at = input, name[TEST_NAME_SIZE];
-    struct program p;
+    char *input = malloc(2 * LINES * 8), *at = input;
 
     assert_non_null(input);
     for (int i = 0; i < 2 * LINES; i++)
         at += sprintf(at, "%d\n", i % LINES);
     for (size_t i = 0; i < 3; i++) {
-        test_name(name);
-        program_run(&p, input, strlen(input), ARGS("stats", "uniq", "--near", nears[i], name, SURE));
-        assert_int_equal(p.exit, 0);
-        assert_int_equal(strlen(p.said.data), strlen(input) / 2);
-        const uint64_t near = number_behind(&p, "\"items_near\": ");
+        const struct program *p = ran(input, ARGS("stats", "uniq", "--near", nears[i], TEST_NAME, SURE));
+        assert_int_equal(p->exit, 0);
+        assert_int_equal(strlen(p->said.data), strlen(input) / 2);
+        const uint64_t near = number_behind(p, "\"items_near\": ");
         assert_true(i == 2 ? near == 0 : near >= LINES / 2);
-        program_free(&p);
     }
     free(input);
 }
@@ -197,19 +190,14 @@ static void what_is_known_to_be_in_is_not_asked_for_again(void **state)
 static void stats_in_the_format_of_prometheus(void **state)
 {
     const char *name = TEST_NAME;
-    struct program p;
-    size_t counters = 0;
 
     assert_run("", 0, "", "", "create", name, SURE);
-    program_run(&p, "", 0, ARGS("stats", "--prometheus", "check", name, "x", "y"));
-    assert_int_equal(p.exit, 1); /* the command's own */
-    assert_string_equal(p.said.data, "no\tx\nno\ty\n");
-    assert_int_equal(number_behind(&p, "\nhibloom_items_total "), 2);
-    assert_non_null(strstr(p.complained.data, "# TYPE hibloom_in_doubt_total counter\nhibloom_in_doubt_total 0\n"));
-    for (const char *at = p.complained.data; (at = strstr(at, "\n# TYPE hibloom_")) != NULL; at++)
-        counters++;
-    assert_int_equal(counters, 13);
-    program_free(&p);
+    const struct program *p = ran("", ARGS("stats", "--prometheus", "check", name, "x", "y"));
+    assert_int_equal(p->exit, 1); /* the command's own */
+    assert_string_equal(p->said.data, "no\tx\nno\ty\n");
+    assert_int_equal(number_behind(p, "\nhibloom_items_total "), 2);
+    assert_non_null(strstr(p->complained.data, "# TYPE hibloom_in_doubt_total counter\nhibloom_in_doubt_total 0\n"));
+    assert_int_equal(count_words(p->complained.data, "\n# TYPE hibloom_"), 13);
 }
 
 int main(void)
