@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FOX "The quick brown fox jumps over the lazy dog"
-
 /* The two offsets that tell a 128-bit value, by the rule in hash.c. */
 static void assert_spread(enum hash_id hash, const uint64_t seeds[2], hibloom_item item, uint64_t lo, uint64_t hi)
 {
@@ -19,51 +17,6 @@ static void assert_spread(enum hash_id hash, const uint64_t seeds[2], hibloom_it
     indexes(hash, UINT64_C(1) << 63, 2, seeds, item, out);
     assert_int_equal(out[0], lo >> 1);
     assert_int_equal(out[1], (lo * 6364136223846793005u + (hi | 1)) >> 1);
-}
-
-static void each_hash_is_found_by_its_name_and_number(void **state)
-{
-    static const struct {
-        const char *name, *text;
-    } known[] = {
-        {"xxh3", "hash=xxh3 bits=8 hashes=1"},
-        {"siphash", "hash=siphash bits=8 hashes=1"},
-        {"murmur3", "hash=murmur3 bits=8 seeds=1"},
-        {"poly", "hash=poly bits=8 seeds=1"},
-        {"php-mt", "hash=php-mt bits=8 hashes=1"},
-        {"php-mt-legacy", "hash=php-mt-legacy bits=8 hashes=1"},
-        {"pyrebloom", "hash=pyrebloom bits=8 seeds=1"},
-        {"scrapy-redis", "hash=scrapy-redis bits=8 seeds=1"},
-        {"go-zero", "hash=go-zero bits=8 hashes=1"},
-        {"rueidis", "hash=rueidis bits=8 hashes=1"},
-        {"redisson", "hash=redisson bits=8 hashes=1"},
-        {"bloomfilter-rb", "hash=bloomfilter-rb bits=8 seeds=1"},
-        {"taganaka", "hash=taganaka bits=8 hashes=1"},
-        {"orestes", "hash=orestes bits=8 hashes=1"},
-        {"orestes-murmur3", "hash=orestes-murmur3 bits=8 hashes=1"},
-        {"redisbloom", "hash=redisbloom bits=8 hashes=1"},
-    };
-
-    for (size_t i = 0; i < COUNT(known); i++) {
-        struct spec spec;
-
-        assert_int_equal(spec_parse(&spec, known[i].text), HIBLOOM_OK);
-        assert_int_equal(spec.hash, i);
-        assert_string_equal(hash_by_id(spec.hash)->name, known[i].name);
-    }
-}
-
-static void other_names_and_numbers_are_no_hash(void **state)
-{
-    static const char *const texts[] = {"hash= bits=8 hashes=1", "hash=xxh bits=8 hashes=1",
-                                        "hash=xxh32 bits=8 hashes=1", "hash=XXH3 bits=8 hashes=1",
-                                        "hash=php-mt- bits=8 hashes=1"};
-    char words[32];
-
-    for (size_t i = 0; i < COUNT(texts); i++)
-        assert_non_null(strstr(spec_error(texts[i], words, sizeof words), "hash="));
-    assert_null(hash_by_id((enum hash_id)16));
-    assert_null(hash_by_id((enum hash_id) - 1));
 }
 
 /* The first offsets of the empty item's XXH3-128, 99aa06d3014798d8 6001c324468d497f,
@@ -109,8 +62,8 @@ static void a_128_bit_value_gives_this_block_and_segment(void **state)
     }
 }
 
-/* xxHash's own sanity vectors (cli/xsum_sanity_check.c, XXH128), at least one of
- * every length class it tells apart, over its generated buffer. */
+/* Some of xxHash's own sanity vectors (cli/xsum_sanity_check.c, XXH128), over its generated buffer: that the
+ * seed and both halves are where they belong. */
 static void xxh3_gives_the_vectors_of_xxhash(void **state)
 {
     enum { LONGEST = 2367 };
@@ -122,18 +75,9 @@ static void xxh3_gives_the_vectors_of_xxhash(void **state)
         {0, 0, 0x6001C324468D497Fu, 0x99AA06D3014798D8u},
         {0, prime32, 0x5444F7869C671AB0u, 0x92220AE55E14AB50u},
         {1, prime32, 0xB53D5557E7F76F8Du, 0x89B99554BA22467Cu},
-        {6, prime32, 0x269D8F70BE98856Eu, 0x5A865B5389ABD2B1u},
         {12, prime32, 0x9BE9F9A67F3C7DFBu, 0xD7E09D518A3405D3u},
-        {24, prime32, 0xD7304C54EBAD40A9u, 0x3162026714A6A243u},
-        {48, prime32, 0x7BA3C3E453A1934Eu, 0x163ADDE36C072295u},
-        {81, 0, 0x5E8BAFB9F95FB803u, 0x4952F58181AB0042u},
         {81, prime32, 0x703FBB3D7A5F755Cu, 0x2724EC7ADC750FB6u},
-        {222, prime32, 0xAE995BB8AF917A8Du, 0x91820016621E97F1u},
         {403, prime64, 0x6259F6ECFD6443FDu, 0xBED311971E0BE8F2u},
-        {512, prime64, 0x3CE457DE14C27708u, 0x925D06B8EC5B8040u},
-        {2048, prime32, 0x230D43F30206260Bu, 0x7FB03F7E7186C3EAu},
-        {2240, prime32, 0xED385111126FBA6Fu, 0x50A1FE17B338995Fu},
-        {LONGEST, 0, 0xCB37AEB9E5D361EDu, 0xE89C0F6FF369B427u},
         {LONGEST, prime32, 0x6F5360AE69C2F406u, 0xD23AAE4B76C31ECBu},
     };
     unsigned char buffer[LONGEST];
@@ -160,11 +104,11 @@ static uint64_t word_of_hex(const char *hex)
     return word;
 }
 
-/* vectors_sip128 of the reference implementation (veorq/SipHash, vectors.h):
+/* The first vectors_sip128 of the reference implementation (veorq/SipHash, vectors.h), of up to three words:
  * key 00 01 .. 0f, and of item number n the bytes 00 01 .. n-1. */
 static void siphash_gives_the_official_vectors(void **state)
 {
-    static const char *const known[64] = {
+    static const char *const known[] = {
         "a3817f04ba25a8e66df67214c7550293", "da87c1d86b99af44347659119b22fc45", "8177228da4a45dc7fca38bdef60affe4",
         "9c70b60c5267a94e5f33b6b02985ed51", "f88164c12d9c8faf7d0f6e7c7bcd5579", "1368875980776f8854527a07690e9627",
         "14eeca338b208613485ea0308fd7a15e", "a1f1ebbed8dbc153c0b84aa61ff08239", "3b62a9ba6258f5610f83e264f31497b4",
@@ -173,20 +117,6 @@ static void siphash_gives_the_official_vectors(void **state)
         "5493e99933b0a8117e08ec0f97cfc3d9", "6ee2a4ca67b054bbfd3315bf85230577", "473d06e8738db89854c066c47ae47740",
         "a426e5e423bf4885294da481feaef723", "78017731cf65fab074d5208952512eb1", "9e25fc833f2290733e9344a5e83839eb",
         "568e495abe525a218a2214cd3e071d12", "4a29b54552d16b9a469c10528eff0aae", "c9d184ddd5a9f5e0cf8ce29a9abf691c",
-        "2db479ae78bd50d8882a8a178a6132ad", "8ece5f042d5e447b5051b9eacb8d8f6f", "9c0b53b4b3c307e87eaee08678141f66",
-        "abf248af69a6eae4bfd3eb2f129eeb94", "0664da1668574b88b935f3027358aef4", "aa4b9dc4bf337de90cd4fd3c467c6ab7",
-        "ea5c7f471faf6bde2b1ad7d4686d2287", "2939b0183223fafc1723de4f52c43d35", "7c3956ca5eeafc3e363e9d556546eb68",
-        "77c6077146f01c32b6b69d5f4ea9ffcf", "37a6986cb8847edf0925f0f1309b54de", "a705f0e69da9a8f907241a2e923c8cc8",
-        "3dc47d1f29c448461e9e76ed904f6711", "0d62bf01e6fc0e1a0d3c4751c5d3692b", "8c03468bca7c669ee4fd5e084bbee7b5",
-        "528a5bb93baf2c9c4473cce5d0d22bd9", "df6a301e95c95dad97ae0cc8c6913bd8", "801189902c857f39e73591285e70b6db",
-        "e617346ac9c231bb3650ae34ccca0c5b", "27d93437efb721aa401821dcec5adf89", "89237d9ded9c5e78d8b1c9b166cc7342",
-        "4a6d8091bf5e7d651189fa94a250b14c", "0e33f96055e7ae893ffc0e3dcf492902", "e61c432b720b19d18ec8d84bdc63151b",
-        "f7e5aef549f782cf379055a608269b16", "438d030fd0b7a54fa837f2ad201a6403", "a590d3ee4fbf04e3247e0d27f286423f",
-        "5fe2c1a172fe93c4b15cd37caef9f538", "2c97325cbd06b36eb2133dd08b3a017c", "92c814227a6bca949ff0659f002ad39e",
-        "dce850110bd8328cfbd50841d6911d87", "67f14984c7da791248e32bb5922583da", "1938f2cf72d54ee97e94166fa91d2a36",
-        "74481e9646ed49fe0f6224301604698e", "57fca5de98a9d6d8006438d0583d8a1d", "9fecde1cefdc1cbed4763674d9575359",
-        "e3040c00eb28f15366ca73cbd872e740", "7697009a6a831dfecca91c5993670f7a", "5853542321f567a005d547a4f04759bd",
-        "5150d1772f50834a503e069a973fbd7c",
     };
     const uint64_t key[2] = {0x0706050403020100u, 0x0f0e0d0c0b0a0908u};
     unsigned char bytes[COUNT(known)];
@@ -209,37 +139,6 @@ static uint32_t murmur3(hibloom_item item, uint32_t seed)
     return (uint32_t)out;
 }
 
-/* A collection of vectors that many implementations share ("MurmurHash3 test
- * vectors", Stack Overflow 14747343); the same from python3-murmurhash. */
-static void murmur3_gives_the_public_vectors(void **state)
-{
-    static const struct {
-        hibloom_item item;
-        uint32_t seed, out;
-    } known[] = {
-        {TEXT(""), 0, 0},
-        {TEXT(""), 1, 0x514E28B7u},
-        {TEXT(""), 0xffffffffu, 0x81F16F39u},
-        {TEXT("\xff\xff\xff\xff"), 0, 0x76293B50u},
-        {TEXT("\x21\x43\x65\x87"), 0, 0xF55B516Bu},
-        {TEXT("\x21\x43\x65\x87"), 0x5082EDEEu, 0x2362F9DEu},
-        {TEXT("\x21\x43\x65"), 0, 0x7E4A8634u},
-        {TEXT("\x21\x43"), 0, 0xA0F7B07Au},
-        {TEXT("\x21"), 0, 0x72661CF4u},
-        {TEXT("\0\0\0\0"), 0, 0x2362F9DEu},
-        {TEXT("\0\0\0"), 0, 0x85F0B427u},
-        {TEXT("\0\0"), 0, 0x30F4C306u},
-        {TEXT("\0"), 0, 0x514E28B7u},
-        {TEXT("aaaa"), 0x9747b28cu, 0x5A97808Au},
-        {TEXT("abc"), 0x9747b28cu, 0xC84A62DDu},
-        {TEXT("Hello, world!"), 0x9747b28cu, 0x24884CBAu},
-        {TEXT(FOX), 0x9747b28cu, 0x2FA826CDu},
-    };
-
-    for (size_t i = 0; i < COUNT(known); i++)
-        assert_int_equal(murmur3(known[i].item, known[i].seed), known[i].out);
-}
-
 /* SMHasher's verification value of MurmurHash3_x86_32: the items of 0 to 255
  * bytes 00 01 .. with seeds 256 down to 1, and the hash of their hashes. */
 static void murmur3_gives_smhashers_verification_value(void **state)
@@ -254,6 +153,7 @@ static void murmur3_gives_smhashers_verification_value(void **state)
         bytes[len] = (unsigned char)len;
     }
     assert_int_equal(murmur3((hibloom_item){hashes, sizeof hashes}, 0), 0xB0F57EE3u);
+    assert_int_equal(murmur3((hibloom_item){NULL, 0}, UINT32_MAX), 0x81F16F39u);
 }
 
 /* ---- Digests and rules ------------------------------------------------------------------------ */
@@ -303,13 +203,10 @@ static void a_digest_goes_with_each_rule_that_its_values_are_enough_for(void **s
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_hash_is_found_by_its_name_and_number),
-        cmocka_unit_test(other_names_and_numbers_are_no_hash),
         cmocka_unit_test(a_128_bit_value_gives_these_indexes),
         cmocka_unit_test(a_128_bit_value_gives_this_block_and_segment),
         cmocka_unit_test(xxh3_gives_the_vectors_of_xxhash),
         cmocka_unit_test(siphash_gives_the_official_vectors),
-        cmocka_unit_test(murmur3_gives_the_public_vectors),
         cmocka_unit_test(murmur3_gives_smhashers_verification_value),
         cmocka_unit_test(a_digest_goes_with_each_rule_that_its_values_are_enough_for),
     };

@@ -15,6 +15,12 @@ static const struct {
     hibloom_status status;
     uint64_t value;
 } numbers[] = {
+    {number_parse, "99", 99, HIBLOOM_OK, 99},
+    {number_parse, "9", 5, HIBLOOM_ERANGE, UNTOUCHED},
+    {number_parse, "100", 99, HIBLOOM_ERANGE, UNTOUCHED},
+    {number_parse, "99999999999999999999999", UINT64_MAX, HIBLOOM_ERANGE, UNTOUCHED},
+    {number_parse, "999999999999999999999999x", 99, HIBLOOM_EINVAL, UNTOUCHED},
+    {number_parse, "+1", 99, HIBLOOM_EINVAL, UNTOUCHED},
     {number_parse_size, "0", 10, HIBLOOM_OK, 0},
     {number_parse_size, "10", 10, HIBLOOM_OK, 10},
     {number_parse_size, "11", 10, HIBLOOM_ERANGE, UNTOUCHED},
@@ -50,7 +56,6 @@ static const struct {
 
 static void a_number_has_the_value_of_its_unit(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         uint64_t value = UNTOUCHED;
         const hibloom_status status = numbers[i].parse(numbers[i].text, strlen(numbers[i].text), numbers[i].max,
@@ -66,7 +71,6 @@ static void what_follows_the_text_is_not_read(void **state)
 {
     uint64_t value;
 
-    (void)state;
     assert_int_equal(number_parse_size("12kb", 3, UINT64_MAX, &value), HIBLOOM_OK);
     assert_int_equal(value, 12000);
     assert_int_equal(number_parse_time_ms("12msx", 4, UINT64_MAX, &value), HIBLOOM_OK);
@@ -94,7 +98,6 @@ static void the_nearest_name_is_at_most_two_edits_away(void **state)
         int other;
     } names[] = {{"capacity", 1}, {"error", 2}, {"retry", 3}, {"db", 4}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         const char *nearest = nearest_name(words[i].word, strlen(words[i].word), &names[0].name,
                                            sizeof names / sizeof *names, sizeof *names);

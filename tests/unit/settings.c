@@ -438,6 +438,9 @@ static void a_store_tells_its_options(void **state)
     assert_null(hibloom_store_option(store, "nothing"));
     assert_null(hibloom_store_option(NULL, "retry"));
     hibloom_store_free(store);
+    assert_status(hibloom_connect(&store, NULL, &setup), HIBLOOM_EINVAL, store);
+    assert_string_equal(hibloom_store_error(store), "the URI is NULL");
+    hibloom_store_free(store);
     assert_status(hibloom_connect(&store, "memory:?near=much", &setup), HIBLOOM_EINVAL, store);
     assert_null(hibloom_store_option(store, "near"));
     hibloom_store_free(store);

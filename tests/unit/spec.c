@@ -127,10 +127,11 @@ static void set_comma_locale(const char *dir)
 
 static void texts_do_not_depend_on_the_locale(void **state)
 {
-    char *dir = temp_dir_make();
+    char *dir = temp_dir_make(), buf[64];
 
     set_comma_locale(dir);
-    assert_text("capacity=1000 error=0.01", "hash=xxh3 layout=classic bits=9593 hashes=7 capacity=1000 error=0.01");
+    assert_string_equal(hibloom_sized(buf, sizeof buf, 1000, 0.01), "capacity=1000 error=0.01");
+    assert_text(buf, CLASSIC " bits=9593 hashes=7 capacity=1000 error=0.01");
     assert_string_equal(localeconv()->decimal_point, ","); /* and it is left as it was */
     setlocale(LC_ALL, "C");
     temp_dir_remove(dir);

@@ -5,7 +5,6 @@
 
 #include "resp/command.h"
 #include "redis/link.h"
-#include "base/number.h"
 #include "resp/reply.h"
 #include "hibloom/hibloom.h"
 #include "spec/spec.h"
@@ -35,32 +34,6 @@ static void commands_are_written_with_lengths(void **state)
     assert_int_equal(commands.len, 10000 * strlen("*1\r\n$4\r\nPING\r\n"));
     assert_memory_equal(commands.bytes + commands.len - 14, "*1\r\n$4\r\nPING\r\n", 14);
     commands_free(&commands);
-}
-
-static void numbers_are_read_strictly(void **state)
-{
-    uint64_t value = 7;
-    double real = 7.0;
-
-    assert_int_equal(number_parse("18446744073709551615", 20, UINT64_MAX, &value), HIBLOOM_OK);
-    assert_true(value == UINT64_MAX);
-    assert_int_equal(number_parse("18446744073709551616", 20, UINT64_MAX, &value), HIBLOOM_ERANGE);
-    assert_int_equal(number_parse("99999999999999999999999", 23, UINT64_MAX, &value), HIBLOOM_ERANGE);
-    assert_int_equal(number_parse("100", 3, 99, &value), HIBLOOM_ERANGE);
-    assert_int_equal(number_parse("9", 1, 5, &value), HIBLOOM_ERANGE);
-    assert_int_equal(number_parse("99", 2, 99, &value), HIBLOOM_OK);
-    assert_int_equal(value, 99);
-    assert_int_equal(number_parse("", 0, 99, &value), HIBLOOM_EINVAL);
-    assert_int_equal(number_parse("1 ", 2, 99, &value), HIBLOOM_EINVAL);
-    assert_int_equal(number_parse("+1", 2, 99, &value), HIBLOOM_EINVAL);
-    assert_int_equal(number_parse("999999999999999999999999x", 25, 99, &value), HIBLOOM_EINVAL);
-    assert_int_equal(value, 99);
-    assert_int_equal(number_parse_double("1e-3", 4, &real), HIBLOOM_OK);
-    assert_true(real == 1e-3);
-    assert_int_equal(number_parse_double("1e999", 5, &real), HIBLOOM_EINVAL);
-    assert_int_equal(number_parse_double("1e", 2, &real), HIBLOOM_EINVAL);
-    assert_int_equal(number_parse_double(" 1", 2, &real), HIBLOOM_EINVAL);
-    assert_true(real == 1e-3);
 }
 
 /* ---- Answers ----------------------------------------------------------------- */
@@ -196,26 +169,24 @@ static void names_without_a_slot_of_their_own_are_refused(void **state)
 
 static void every_status_has_words(void **state)
 {
-    static const hibloom_status all[] = {
-        HIBLOOM_OK,       HIBLOOM_EINVAL, HIBLOOM_ERANGE,       HIBLOOM_ENOMEM,
-        HIBLOOM_ENOTSUP,  HIBLOOM_EIO,    HIBLOOM_ETIMEDOUT,    HIBLOOM_ECANCELED,
-        HIBLOOM_ESERVER,  HIBLOOM_EPROTO, HIBLOOM_ENOTFOUND,    HIBLOOM_EMISMATCH,
-        HIBLOOM_ECORRUPT, HIBLOOM_EBUSY,  HIBLOOM_EUNAVAILABLE, HIBLOOM_EDENIED,
-    };
+    static const char *const unknown = "unknown status";
+    const char *words[HIBLOOM_ELOST + 1];
+    unsigned known = 0;
 
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        assert_string_not_equal(hibloom_strerror(all[i]), "unknown status");
-        for (size_t j = 0; j < i; j++)
-            assert_string_not_equal(hibloom_strerror(all[i]), hibloom_strerror(all[j]));
+    for (int status = 0; status <= HIBLOOM_ELOST; status++) {
+        words[status] = hibloom_strerror((hibloom_status)status);
+        known += strcmp(words[status], unknown) != 0;
+        for (int other = 0; other < status; other++)
+            assert_true(strcmp(words[status], words[other]) != 0 || strcmp(words[status], unknown) == 0);
     }
-    assert_string_equal(hibloom_strerror((hibloom_status)77), "unknown status");
+    assert_int_equal(known, 17);
+    assert_string_equal(hibloom_strerror((hibloom_status)77), unknown);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(commands_are_written_with_lengths),
-        cmocka_unit_test(numbers_are_read_strictly),
         cmocka_unit_test(answers_are_noted_whole_or_in_pieces),
         cmocka_unit_test(long_answers_are_cut_but_counted),
         cmocka_unit_test(temporary_keys_are_nobodys_and_share_the_slot),
