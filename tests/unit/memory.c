@@ -1,7 +1,8 @@
 /* The memory store: that bits lie where hibloom_positions says, in keys one
  * after the other, and that whole pieces of them go in and out unharmed. They
  * are read by the store's own functions, which have no other door yet. */
-#include "support/test.h"
+#include "support/bits.h"
+#include "support/tiny.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,44 +22,6 @@ static void close_filter(hibloom *filter)
     hibloom_store *store = filter->store;
 
     test_close(filter, store);
-}
-
-/* ---- All bits, key after key ------------------------------------------------- */
-
-static size_t bytes_in(const hibloom *filter)
-{
-    return (size_t)(spec_keys(&filter->spec) * spec_bitmap_bytes(&filter->spec));
-}
-
-static unsigned char *no_bits(const hibloom *filter)
-{
-    unsigned char *bits = calloc(1, bytes_in(filter));
-
-    assert_non_null(bits);
-    return bits;
-}
-
-/* In two pieces a key, so that a piece begins within one. */
-static unsigned char *read_bits(hibloom *filter)
-{
-    const uint64_t len = spec_bitmap_bytes(&filter->spec), first = len / 3;
-    unsigned char *bits = no_bits(filter), *at = bits;
-
-    for (uint32_t key = 0; key < spec_keys(&filter->spec); key++, at += len) {
-        assert_ok(filter->store->class->read(filter, &(struct piece){.key = key, .len = first}, at), filter->store);
-        assert_ok(filter->store->class->read(filter, &(struct piece){.key = key, .from = first, .len = len - first},
-                                             at + first),
-                  filter->store);
-    }
-    return bits;
-}
-
-static void assert_bits(hibloom *filter, const unsigned char *expected)
-{
-    unsigned char *bits = read_bits(filter);
-
-    assert_memory_equal(bits, expected, bytes_in(filter));
-    free(bits);
 }
 
 /* ---- Items -------------------------------------------------------------------- */
@@ -90,12 +53,15 @@ static void bits_lie_where_their_positions_say(void **state)
 
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         hibloom *filter = open_filter(texts[i]);
-        unsigned char *expected = no_bits(filter);
+        unsigned char *expected = calloc(1, all_bits_len(filter));
+        assert_non_null(expected);
         for (unsigned item = 0; item < 20; item++) {
             assert_ok(hibloom_add(filter, &item, sizeof item, NULL), filter->store);
             set_positions(&filter->spec, item, expected);
         }
-        assert_bits(filter, expected);
+        unsigned char *bits = all_bits_read(filter);
+        assert_memory_equal(bits, expected, all_bits_len(filter));
+        free(bits);
         free(expected);
         close_filter(filter);
     }
@@ -141,7 +107,6 @@ static void pieces_of_a_dropped_filter_are_refused_and_change_nothing(void **sta
     unsigned char bits[100], out[100];
     hibloom *stale = open_filter("bits=800 hashes=3 seed=1");
     hibloom_store *store = stale->store;
-    hibloom_info info;
 
     memset(bits, 0xff, sizeof bits);
     memset(out, 0x55, sizeof out);
@@ -154,14 +119,12 @@ static void pieces_of_a_dropped_filter_are_refused_and_change_nothing(void **sta
     assert_status(store->class->merge(stale, &piece, bits), HIBLOOM_EMISMATCH, store);
     for (size_t i = 0; i < sizeof out; i++)
         assert_int_equal(out[i], 0x55);
-    assert_ok(hibloom_get_info(other, &info, sizeof info), store);
-    assert_int_equal(info.bits_set, 0);
+    assert_int_equal(bits_set(other), 0);
     assert_dropped(other, store);
 
     other = test_open(store, "filter", "bits=800 hashes=3 seed=1"); /* made anew just so, it is another one */
     assert_status(store->class->merge(stale, &piece, bits), HIBLOOM_EMISMATCH, store);
-    assert_ok(hibloom_get_info(other, &info, sizeof info), store);
-    assert_int_equal(info.bits_set, 0);
+    assert_int_equal(bits_set(other), 0);
     hibloom_close(other);
     close_filter(stale);
 }

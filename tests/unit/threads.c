@@ -2,7 +2,6 @@
  * this shows by itself is that the answers are right; that there is no race is
  * ThreadSanitizer's to say (make check-threads). */
 #include "support/test.h"
-#include "spec/spec.h"
 
 #include <pthread.h>
 
@@ -43,26 +42,35 @@ static void *ask(void *argument)
     return NULL;
 }
 
-static void ask_at_once(const char *text)
+/* All of them do so at once, and find nothing wrong. */
+static void run_at_once(struct asker askers[THREADS], void *run(void *))
 {
-    struct asker askers[THREADS];
-    hibloom_store *store;
-    struct spec spec = test_spec(text);
-    hibloom *filter;
-
-    assert_ok(hibloom_connect(&store, "memory:", NULL), NULL);
-    assert_ok(hibloom_open(&filter, store, "threads", test_text(&spec)), store);
-    assert_ok(hibloom_expire(filter, 1000000), store); /* so that the clock is looked at */
-    for (unsigned i = 0; i < ITEMS; i += 2)
-        assert_ok(hibloom_add(filter, &i, sizeof i, NULL), store);
-    for (int i = 0; i < THREADS; i++) {
-        askers[i] = (struct asker){.filter = filter};
-        assert_int_equal(pthread_create(&askers[i].thread, NULL, ask, &askers[i]), 0);
-    }
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&askers[i].thread, NULL, run, &askers[i]), 0);
     for (int i = 0; i < THREADS; i++) {
         assert_int_equal(pthread_join(askers[i].thread, NULL), 0);
         assert_int_equal(askers[i].wrong, 0);
     }
+}
+
+static void run_on_one(hibloom *filter, void *run(void *))
+{
+    struct asker askers[THREADS];
+
+    for (int i = 0; i < THREADS; i++)
+        askers[i] = (struct asker){.filter = filter};
+    run_at_once(askers, run);
+}
+
+static void ask_at_once(const char *text)
+{
+    hibloom_store *store = test_connect("memory:", NULL);
+    hibloom *filter = test_open(store, "threads", text);
+
+    assert_ok(hibloom_expire(filter, 1000000), store); /* so that the clock is looked at */
+    for (unsigned i = 0; i < ITEMS; i += 2)
+        assert_ok(hibloom_add(filter, &i, sizeof i, NULL), store);
+    run_on_one(filter, ask);
     test_close(filter, store);
 }
 
@@ -90,20 +98,10 @@ static void *ask_in_vain(void *argument)
 
 static void threads_may_be_refused_at_once(void **state)
 {
-    struct asker askers[THREADS];
-    hibloom_store *store;
-    hibloom *filter;
+    hibloom_store *store = test_connect("memory:", NULL);
+    hibloom *filter = test_attach(store, "text", "scrapy-redis bits=1024 hashes=3 chars=codepoints");
 
-    assert_ok(hibloom_connect(&store, "memory:", NULL), NULL);
-    assert_ok(hibloom_attach(&filter, store, "text", "scrapy-redis bits=1024 hashes=3 chars=codepoints"), store);
-    for (int i = 0; i < THREADS; i++) {
-        askers[i] = (struct asker){.filter = filter};
-        assert_int_equal(pthread_create(&askers[i].thread, NULL, ask_in_vain, &askers[i]), 0);
-    }
-    for (int i = 0; i < THREADS; i++) {
-        assert_int_equal(pthread_join(askers[i].thread, NULL), 0);
-        assert_int_equal(askers[i].wrong, 0);
-    }
+    run_on_one(filter, ask_in_vain);
     test_close(filter, store);
 }
 
@@ -135,23 +133,14 @@ static void *ask_until_it_is_forgotten(void *argument)
 static void a_window_passes_while_threads_ask(void **state)
 {
     struct asker askers[THREADS];
-    hibloom_store *store;
-    struct spec spec = test_spec("capacity=1000 error=1e-9 window=1s slices=1");
+    hibloom_store *store = test_connect("memory:", NULL);
 
-    assert_ok(hibloom_connect(&store, "memory:", NULL), NULL);
-    for (int i = 0; i < THREADS; i++) {
-        askers[i] = (struct asker){.wrong = 0};
-        assert_ok(hibloom_open(&askers[i].filter, store, "slides", test_text(&spec)), store);
-    }
+    for (int i = 0; i < THREADS; i++)
+        askers[i] = (struct asker){.filter = test_open(store, "slides", "capacity=1000 error=1e-9 window=1s slices=1")};
     added_from_ms = test_now_ms();
     assert_ok(hibloom_add(askers[0].filter, "in", 2, NULL), store);
     added_until_ms = test_now_ms();
-    for (int i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&askers[i].thread, NULL, ask_until_it_is_forgotten, &askers[i]), 0);
-    for (int i = 0; i < THREADS; i++) {
-        assert_int_equal(pthread_join(askers[i].thread, NULL), 0);
-        assert_int_equal(askers[i].wrong, 0);
-    }
+    run_at_once(askers, ask_until_it_is_forgotten);
     for (int i = 0; i < THREADS; i++)
         hibloom_close(askers[i].filter);
     hibloom_store_free(store);

@@ -1,58 +1,15 @@
 /* Whole filters in memory, joined, compared, and there and back through a
- * file. What a file may do to its reader is in unit_filter_file.c. */
+ * file. What a file may do to its reader is in filter_file.c. */
 #include "spec/spec.h"
 #include "base/store.h"
+#include "support/bits.h"
+#include "support/items.h"
 #include "support/temp_dir.h"
-#include "support/test.h"
+#include "support/tiny.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* One of each kind; bits that fill no byte, and bitmaps of two pieces. */
-static const char *const specs[] = {
-    "bits=10007 hashes=7 seed=1",
-    "bits=10007 hashes=7 hash=siphash seed=000102030405060708090a0b0c0d0e0f",
-    "bits=1009 hashes=7 layout=partitioned seed=2",
-    "bits=10240 hashes=7 layout=blocked seed=3",
-    "bits=10007 hashes=7 segments=5 seed=4",
-    "bits=10240 hashes=7 layout=blocked segments=3 hash=siphash seed=f0e0d0c0b0a090807060504030201000",
-    "bits=150000001 hashes=3 segments=1 seed=6",
-    "bits=300000003 hashes=3 segments=2 seed=7",
-    "bits=140000001 hashes=2 layout=partitioned seed=8",
-    "php-poly8 bits=1013",
-    "php-mt bits=10007 capacity=1000",
-    "py-mmh3 capacity=1000 error=0.01",
-};
-
-/* The numbers from `from` up to, not with, `to`. */
-static void add_numbers(hibloom *filter, unsigned from, unsigned to)
-{
-    for (; from < to; from++)
-        assert_ok(hibloom_add(filter, &from, sizeof from, NULL), filter->store);
-}
-
-static void assert_has_numbers(hibloom *filter, unsigned from, unsigned to)
-{
-    for (; from < to; from++) {
-        bool found;
-        assert_ok(hibloom_contains(filter, &from, sizeof from, &found), filter->store);
-        assert_true(found);
-    }
-}
-
-static size_t all_bytes(const hibloom *filter)
-{
-    return (size_t)(spec_bitmap_bytes(&filter->spec) * spec_keys(&filter->spec));
-}
-
-static uint64_t bits_set(hibloom *filter)
-{
-    hibloom_info info;
-
-    assert_ok(hibloom_get_info(filter, &info, sizeof info), filter->store);
-    return info.bits_set;
-}
 
 /* ---- Merging ---------------------------------------------------------------- */
 
@@ -99,15 +56,15 @@ static void a_merge_moves_each_piece_once(void **state)
 
     here->class = there->class = &class;
     hibloom *into = test_open(here, "into", large), *other = test_open(there, "from", large);
-    add_numbers(other, 0, 100);
+    assert_int_equal(items_add(other, there, "item", 100), 100);
     assert_ok(hibloom_merge(into, other), here);
     assert_int_equal(spied.reads, 4); /* two pieces of each key */
     assert_int_equal(spied.merges, 4);
     assert_int_equal(spied.longest, STORE_PIECE);
-    assert_int_equal(spied.bytes_read, all_bytes(into));
-    assert_has_numbers(into, 0, 100);
+    assert_int_equal(spied.bytes_read, all_bits_len(into));
+    assert_int_equal(items_count(into, here, "item", 100), 100);
     assert_ok(hibloom_merge(into, into), here);
-    assert_true(spied.bytes_read <= all_bytes(into) + 1); /* moves nothing */
+    assert_true(spied.bytes_read <= all_bits_len(into) + 1); /* moves nothing */
     hibloom_close(into);
     test_close(other, here);
     hibloom_store_free(there);
@@ -147,7 +104,8 @@ static void bits_behind_the_last_of_a_bare_bitmap_stay_there(void **state)
 static void extremes_are_exact(void **state)
 {
     hibloom_store *store = test_connect("memory:", NULL);
-    hibloom *a = test_open(store, "a", specs[0]), *b = test_open(store, "b", specs[0]);
+    hibloom *a = test_open(store, "a", "bits=10007 hashes=7 seed=1"),
+            *b = test_open(store, "b", "bits=10007 hashes=7 seed=1");
     hibloom *few = test_open(store, "few", "bits=16 hashes=2 seed=1");
     hibloom *full = test_open(store, "full", "bits=16 hashes=2 seed=1");
     hibloom *lower = test_open(store, "lower", "hash=poly bits=2 hashes=1 seeds=3");
@@ -156,7 +114,7 @@ static void extremes_are_exact(void **state)
 
     assert_ok(hibloom_compare(a, b, &comparison, sizeof comparison), store);
     assert_true(comparison.union_items == 0.0 && comparison.intersection_items == 0.0 && comparison.similarity == 1.0);
-    add_numbers(a, 0, 500);
+    (void)items_add(a, store, "item", 500);
     assert_ok(hibloom_compare(a, b, &comparison, sizeof comparison), store);
     assert_true(comparison.intersection_items == 0.0 && comparison.similarity == 0.0);
     assert_ok(hibloom_merge(b, a), store);
@@ -165,8 +123,8 @@ static void extremes_are_exact(void **state)
     assert_ok(hibloom_compare(a, a, &comparison, sizeof comparison), store);
     assert_true(comparison.similarity == 1.0);
 
-    add_numbers(few, 0, 1);
-    add_numbers(full, 0, 100);
+    (void)items_add(few, store, "item", 1);
+    (void)items_add(full, store, "item", 100);
     assert_int_equal(bits_set(full), 16);
     assert_ok(hibloom_compare(few, full, &comparison, sizeof comparison), store);
     assert_true(isinf(comparison.union_items) && isnan(comparison.intersection_items) && isnan(comparison.similarity));
