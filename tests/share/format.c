@@ -2,10 +2,7 @@
  *
  * format.py is a client that was written from that document alone. It and the library make, fill, read, clear, repair
  * and remove each other's filters; and the worked bytes of the document are run as they stand there. */
-#pragma GCC diagnostic ignored "-Wunused-function" /* sharing.h also compares bare bitmaps */
-#include "share/sharing.h"
-#include "base/store.h"
-#include "spec/spec.h"
+#include "share/format.h"
 
 #define SEED " seed=0123456789abcdef"
 
@@ -26,109 +23,69 @@ static const char *const specs[] = {
 #define SEVERAL 4
 #define COUNTING 8
 
-/* A filter, by both names that it has here, and items of which the first half is added to begin with. */
-struct shared {
-    struct peer maker, peer; /* the other side, told the spec and not */
-    struct spec spec;
-    char name[TEST_NAME_SIZE];
-    hibloom_store *store;
-    struct items items;
-    size_t half;
-};
+/* The first half of the items is added to begin with. */
+static size_t half;
 
-static void shared_start(struct shared *s, size_t which)
+static void start(size_t which)
 {
-    char text[SPEC_TEXT_SIZE];
-
-    *s = (struct shared){.peer = {specs[which], {"/usr/bin/python3", "-B", "tests/share/format.py"}, {NULL}}};
-    s->maker = s->peer;
-    s->maker.settings[0] = specs[which];
-    s->spec = spec_of(&s->peer);
-    assert_ok(spec_format(&s->spec, text, sizeof text), NULL);
-    assert_string_equal(text, specs[which]);
-    s->store = test_store(NULL);
-    test_name(s->name);
-    items_push_awkward(&s->items);
-    items_push_uids(&s->items, 1000);
-    items_push_urls(&s->items, 100, 0);
-    s->half = s->items.n / 2;
-}
-
-static void shared_end(struct shared *s)
-{
-    hibloom_store_free(s->store);
-    items_free(&s->items);
-}
-
-static void peer_makes(const struct shared *s, const char *mode, size_t n)
-{
-    assert_at_end(peer_run(&s->maker, mode, s->name, s->items.list, n));
-}
-
-/* Something that needs no items, and of which it has nothing to say. */
-static void peer_does(const struct shared *s, const char *mode)
-{
-    assert_at_end(peer_run(&s->peer, mode, s->name, NULL, 0));
+    shared_start(specs[which], "tests/share/format.py");
+    assert_string_equal(s.text, specs[which]);
+    items_push_awkward(&s.items);
+    items_push_uids(&s.items, 1000);
+    items_push_urls(&s.items, 100, 0);
+    half = s.items.n / 2;
 }
 
 /* Of `n` items that were added and those behind them, which were not: all of the former are found, and few of the latter. */
-static void assert_holds(const struct shared *s, const bool *found, size_t n)
+static void assert_holds(const bool *found, size_t n)
 {
     size_t wrong = 0;
 
-    for (size_t i = 0; i < s->items.n; i++) {
+    for (size_t i = 0; i < s.items.n; i++) {
         if (i < n)
-            assert_int_equal(found[i], !excluded(&s->spec, &s->items.list[i]));
+            assert_int_equal(found[i], !excluded(&s.spec, &s.items.list[i]));
         else
             wrong += found[i];
     }
-    assert_true(wrong * 10 <= s->items.n - n);
+    assert_true(wrong * 10 <= s.items.n - n);
 }
 
 /* Both sides say so, and say the same of each item. */
-static void assert_both_hold(const struct shared *s, hibloom *filter, size_t n)
+static void assert_both_hold(hibloom *filter, size_t n)
 {
-    bool *ours = calloc(s->items.n, sizeof *ours), *theirs = calloc(s->items.n, sizeof *theirs);
+    bool *ours = calloc(s.items.n, sizeof *ours), *theirs = calloc(s.items.n, sizeof *theirs);
 
     assert_true(ours != NULL && theirs != NULL);
-    assert_ok(hibloom_contains_many(filter, s->items.list, s->items.n, ours), s->store);
-    peer_answers(&s->peer, "read", s->name, s->items.list, s->items.n, theirs);
-    assert_holds(s, ours, n);
-    assert_memory_equal(ours, theirs, s->items.n * sizeof *ours);
+    assert_ok(hibloom_contains_many(filter, s.items.list, s.items.n, ours), s.store);
+    peer_answers(&s.peer, "read", s.name, s.items.list, s.items.n, theirs);
+    assert_holds(ours, n);
+    assert_memory_equal(ours, theirs, s.items.n * sizeof *ours);
     free(ours);
     free(theirs);
 }
 
 /* The second half is added as well, by us or by them, who learn that most of it is new; and the first half is not. */
-static void add_the_rest(const struct shared *s, hibloom *filter)
+static void add_the_rest(hibloom *filter)
 {
-    const size_t n = s->items.n - s->half;
-    bool *is_new = calloc(s->items.n, sizeof *is_new);
+    const size_t n = s.items.n - half;
+    bool *is_new = calloc(s.items.n, sizeof *is_new);
     size_t news = 0;
 
     assert_non_null(is_new);
     if (filter != NULL)
-        assert_ok(hibloom_add_many(filter, s->items.list + s->half, n, is_new), s->store);
+        assert_ok(hibloom_add_many(filter, s.items.list + half, n, is_new), s.store);
     else
-        peer_answers(&s->peer, "add", s->name, s->items.list + s->half, n, is_new);
+        peer_answers(&s.peer, "add", s.name, s.items.list + half, n, is_new);
     for (size_t i = 0; i < n; i++)
         news += is_new[i];
     assert_true(news * 10 >= n * 9);
     if (filter != NULL)
-        assert_ok(hibloom_add_many(filter, s->items.list, s->half, is_new), s->store);
+        assert_ok(hibloom_add_many(filter, s.items.list, half, is_new), s.store);
     else
-        peer_answers(&s->peer, "add", s->name, s->items.list, s->half, is_new);
-    for (size_t i = 0; i < s->half; i++)
+        peer_answers(&s.peer, "add", s.name, s.items.list, half, is_new);
+    for (size_t i = 0; i < half; i++)
         assert_false(is_new[i]);
     free(is_new);
-}
-
-static hibloom *opened(struct shared *s, const struct spec *spec)
-{
-    hibloom *filter = NULL;
-
-    assert_ok(hibloom_open(&filter, s->store, s->name, spec != NULL ? test_text(spec) : NULL), s->store);
-    return filter;
 }
 
 /* ---- The tests ----------------------------------------------------------------- */
@@ -144,171 +101,154 @@ static void positions_are_those_of_the_document(void **state)
     }
 }
 
-static void the_library_opens_what_the_document_makes(struct shared *s)
+static void the_library_opens_what_the_document_makes(void)
 {
     char text[SPEC_TEXT_SIZE];
 
-    peer_makes(s, "create", s->half);
-    hibloom *filter = opened(s, NULL);
-    assert_ok(spec_format(&filter->spec, text, sizeof text), s->store);
-    assert_string_equal(text, s->peer.spec);
-    assert_both_hold(s, filter, s->half);
-    add_the_rest(s, filter);
-    assert_both_hold(s, filter, s->items.n);
+    peer_does("create", s.text, half);
+    hibloom *filter = opened(NULL);
+    assert_ok(spec_format(&filter->spec, text, sizeof text), s.store);
+    assert_string_equal(text, s.peer.spec);
+    assert_both_hold(filter, half);
+    add_the_rest(filter);
+    assert_both_hold(filter, s.items.n);
     hibloom_close(filter);
 }
 
-static void the_library_opens_what_is_made_without_a_script(struct shared *s)
+static void the_library_opens_what_is_made_without_a_script(void)
 {
-    peer_makes(s, "plain", s->half);
-    hibloom *filter = opened(s, &s->spec);
-    assert_both_hold(s, filter, s->half);
+    peer_does("plain", s.text, half);
+    hibloom *filter = opened(&s.spec);
+    assert_both_hold(filter, half);
     hibloom_close(filter);
 }
 
-static void the_document_opens_what_the_library_makes(struct shared *s)
+static void the_document_opens_what_the_library_makes(void)
 {
-    hibloom *filter = opened(s, &s->spec);
-    assert_ok(hibloom_add_many(filter, s->items.list, s->half, NULL), s->store);
-    assert_both_hold(s, filter, s->half);
-    add_the_rest(s, NULL);
-    assert_both_hold(s, filter, s->items.n);
-    peer_makes(s, "create", 0); /* there already, and the same */
+    hibloom *filter = opened(&s.spec);
+    assert_ok(hibloom_add_many(filter, s.items.list, half, NULL), s.store);
+    assert_both_hold(filter, half);
+    add_the_rest(NULL);
+    assert_both_hold(filter, s.items.n);
+    peer_does("create", s.text, 0); /* there already, and the same */
     hibloom_close(filter);
 }
 
-static void each_side_clears_what_the_other_has_open(struct shared *s)
+static void each_side_clears_what_the_other_has_open(void)
 {
-    peer_makes(s, "create", s->half);
-    hibloom *filter = opened(s, &s->spec);
-    assert_both_hold(s, filter, s->half);
-    peer_does(s, "clear");
-    assert_both_hold(s, filter, 0);
-    assert_ok(hibloom_add_many(filter, s->items.list, s->half, NULL), s->store);
-    assert_both_hold(s, filter, s->half);
-    assert_ok(hibloom_clear(filter), s->store);
-    assert_both_hold(s, filter, 0);
+    peer_does("create", s.text, half);
+    hibloom *filter = opened(&s.spec);
+    assert_both_hold(filter, half);
+    peer_does("clear", NULL, 0);
+    assert_both_hold(filter, 0);
+    assert_ok(hibloom_add_many(filter, s.items.list, half, NULL), s.store);
+    assert_both_hold(filter, half);
+    assert_ok(hibloom_clear(filter), s.store);
+    assert_both_hold(filter, 0);
     hibloom_close(filter);
-}
-
-static size_t keys_under(const char *name)
-{
-    redisContext *redis = test_redis();
-    redisReply *reply = redisCommand(redis, "KEYS %s*", name);
-
-    assert_non_null(reply);
-    assert_int_equal(reply->type, REDIS_REPLY_ARRAY);
-    const size_t n = reply->elements;
-    freeReplyObject(reply);
-    redisFree(redis);
-    return n;
 }
 
 /* What is added twice, by one side and the other, is in until both have removed it; then nothing is left. */
-static void each_side_removes_what_the_other_has_added(struct shared *s)
+static void each_side_removes_what_the_other_has_added(void)
 {
-    const size_t all = s->items.n, n = s->items.n = 300;
+    const size_t all = s.items.n, n = s.items.n = 300;
     bool *was_in = calloc(n, sizeof *was_in);
     hibloom_info info;
 
     assert_non_null(was_in);
-    hibloom *filter = opened(s, &s->spec);
-    peer_answers(&s->peer, "add", s->name, s->items.list, n / 3, was_in);
-    assert_ok(hibloom_add_many(filter, s->items.list, n / 3, NULL), s->store);
-    assert_ok(hibloom_remove_many(filter, s->items.list, n / 3, was_in), s->store);
-    assert_both_hold(s, filter, n / 3);
-    peer_answers(&s->peer, "remove", s->name, s->items.list, n / 3, was_in);
+    hibloom *filter = opened(&s.spec);
+    peer_answers(&s.peer, "add", s.name, s.items.list, n / 3, was_in);
+    assert_ok(hibloom_add_many(filter, s.items.list, n / 3, NULL), s.store);
+    assert_ok(hibloom_remove_many(filter, s.items.list, n / 3, was_in), s.store);
+    assert_both_hold(filter, n / 3);
+    peer_answers(&s.peer, "remove", s.name, s.items.list, n / 3, was_in);
     for (size_t i = 0; i < n / 3; i++)
         assert_true(was_in[i]);
-    peer_answers(&s->peer, "remove", s->name, s->items.list, n, was_in);
+    peer_answers(&s.peer, "remove", s.name, s.items.list, n, was_in);
     for (size_t i = 0; i < n; i++)
         assert_false(was_in[i]);
-    assert_ok(hibloom_get_info(filter, &info, sizeof info), s->store);
+    assert_ok(hibloom_get_info(filter, &info, sizeof info), s.store);
     assert_int_equal(info.bits_set, 0);
     free(was_in);
     hibloom_close(filter);
-    s->items.n = all; /* they are freed */
+    s.items.n = all; /* they are freed */
 }
 
-static void each_side_notices_that_the_other_has_removed_it(struct shared *s)
+static void each_side_notices_that_the_other_has_removed_it(void)
 {
     bool found;
-    hibloom *filter = opened(s, &s->spec);
+    hibloom *filter = opened(&s.spec);
 
-    peer_does(s, "drop");
-    assert_int_equal(keys_under(s->name), 0);
-    assert_status(hibloom_contains(filter, "a", 1, &found), HIBLOOM_ENOTFOUND, s->store);
-    peer_makes(s, "create", s->half); /* of the same spec, and another filter all the same */
-    assert_status(hibloom_add(filter, "a", 1, NULL), HIBLOOM_EMISMATCH, s->store);
+    peer_does("drop", NULL, 0);
+    assert_int_equal(keys_of("*"), 0);
+    assert_status(hibloom_contains(filter, "a", 1, &found), HIBLOOM_ENOTFOUND, s.store);
+    peer_does("create", s.text, half); /* of the same spec, and another filter all the same */
+    assert_status(hibloom_add(filter, "a", 1, NULL), HIBLOOM_EMISMATCH, s.store);
     hibloom_close(filter);
-    filter = opened(s, &s->spec);
-    assert_both_hold(s, filter, s->half);
-    assert_ok(hibloom_drop_by_name(s->store, s->name), s->store);
-    assert_int_equal(keys_under(s->name), 0);
-    peer_makes(s, "create", 0);
+    filter = opened(&s.spec);
+    assert_both_hold(filter, half);
+    assert_ok(hibloom_drop_by_name(s.store, s.name), s.store);
+    assert_int_equal(keys_of("*"), 0);
+    peer_does("create", s.text, 0);
     hibloom_close(filter);
 }
 
 /* Its adds go to keys that are gone, and it takes them back: nothing is in the way of the next filter. */
-static void late_bits_of_the_other_side_are_taken_back(struct shared *s)
+static void late_bits_of_the_other_side_are_taken_back(void)
 {
     char said[16] = "";
 
-    hibloom_close(opened(s, &s->spec));
-    FILE *out = peer_run(&s->peer, "late", s->name, s->items.list, s->half);
+    hibloom_close(opened(&s.spec));
+    FILE *out = peer_run(&s.peer, "late", s.name, s.items.list, half);
     assert_non_null(fgets(said, sizeof said, out));
     assert_string_equal(said, "ENOTFOUND\n");
     assert_at_end(out);
-    assert_int_equal(keys_under(s->name), 0);
-    hibloom *filter = opened(s, &s->spec);
-    assert_both_hold(s, filter, 0);
+    assert_int_equal(keys_of("*"), 0);
+    hibloom *filter = opened(&s.spec);
+    assert_both_hold(filter, 0);
     hibloom_close(filter);
 }
 
-static void each_side_repairs_for_the_other(struct shared *s)
+static void each_side_repairs_for_the_other(void)
 {
-    bool *found = calloc(s->items.n, sizeof *found);
+    bool *found = calloc(s.items.n, sizeof *found);
     hibloom *filter;
 
     assert_non_null(found);
     for (int ours = 0; ours < 2; ours++) {
-        hibloom *before = opened(s, &s->spec);
-        peer_answers(&s->peer, "add", s->name, s->items.list, s->items.n, found);
-        redisContext *redis = test_redis();
-        assert_int_equal(test_command(redis, "DEL %s:1", s->name), 1);
-        redisFree(redis);
-        assert_status(hibloom_open(&filter, s->store, s->name, test_text(&s->spec)), HIBLOOM_ECORRUPT, s->store);
+        hibloom *before = opened(&s.spec);
+        peer_answers(&s.peer, "add", s.name, s.items.list, s.items.n, found);
+        assert_int_equal(test_command(s.redis, "DEL %s:1", s.name), 1);
+        assert_status(hibloom_open(&filter, s.store, s.name, test_text(&s.spec)), HIBLOOM_ECORRUPT, s.store);
         if (ours)
-            assert_ok(hibloom_repair(s->store, s->name), s->store);
+            assert_ok(hibloom_repair(s.store, s.name), s.store);
         else
-            peer_does(s, "repair");
-        assert_status(hibloom_contains_many(before, s->items.list, s->items.n, found), HIBLOOM_ECORRUPT, s->store);
-        filter = opened(s, &s->spec);
-        peer_answers(&s->peer, "add", s->name, s->items.list, s->items.n, found);
-        assert_both_hold(s, filter, s->items.n);
+            peer_does("repair", NULL, 0);
+        assert_status(hibloom_contains_many(before, s.items.list, s.items.n, found), HIBLOOM_ECORRUPT, s.store);
+        filter = opened(&s.spec);
+        peer_answers(&s.peer, "add", s.name, s.items.list, s.items.n, found);
+        assert_both_hold(filter, s.items.n);
         hibloom_close(before);
         hibloom_close(filter);
     }
     free(found);
 }
 
-static void a_time_to_live_is_the_same_to_both(struct shared *s)
+static void a_time_to_live_is_the_same_to_both(void)
 {
     hibloom_info info;
-    hibloom *filter = opened(s, &s->spec);
-    struct peer peer = s->peer;
+    hibloom *filter = opened(&s.spec);
 
-    peer.settings[0] = "100";
-    assert_at_end(peer_run(&peer, "expire", s->name, NULL, 0));
-    assert_ok(hibloom_get_info(filter, &info, sizeof info), s->store);
+    peer_does("expire", "100", 0);
+    assert_ok(hibloom_get_info(filter, &info, sizeof info), s.store);
     assert_in_range(info.ttl_ms, 1, 100000);
-    peer_does(s, "clear"); /* keeps it */
-    assert_ok(hibloom_get_info(filter, &info, sizeof info), s->store);
+    peer_does("clear", NULL, 0); /* keeps it */
+    assert_ok(hibloom_get_info(filter, &info, sizeof info), s.store);
     assert_in_range(info.ttl_ms, 1, 100000);
-    assert_ok(hibloom_expire(filter, 0), s->store);
-    assert_ok(hibloom_get_info(filter, &info, sizeof info), s->store);
+    assert_ok(hibloom_expire(filter, 0), s.store);
+    assert_ok(hibloom_get_info(filter, &info, sizeof info), s.store);
     assert_int_equal(info.ttl_ms, -1);
-    assert_both_hold(s, filter, 0);
+    assert_both_hold(filter, 0);
     hibloom_close(filter);
 }
 
@@ -395,7 +335,7 @@ static void the_worked_bytes_are_what_redis_and_the_library_say(void **state)
 
 static struct rule {
     const char *name;
-    void (*run)(struct shared *);
+    void (*run)(void);
     unsigned specs;
 } rules[] = {
     RULE(the_library_opens_what_the_document_makes, ALL),
@@ -415,10 +355,9 @@ static void for_each_spec(void **state)
 
     for (size_t i = 0; i < SPECS; i++)
         if ((rule->specs >> i & 1) != 0) {
-            struct shared s;
-            shared_start(&s, i);
-            rule->run(&s);
-            shared_end(&s);
+            start(i);
+            rule->run();
+            shared_end();
         }
 }
 

@@ -2,10 +2,8 @@
  *
  * format_links.py is a client that was written from that document alone. It and the library make, grow, ask, clear and
  * remove one filter in turns. */
-#pragma GCC diagnostic ignored "-Wunused-function" /* sharing.h also compares bare bitmaps */
-#include "share/sharing.h"
+#include "share/format.h"
 #include "support/temp_dir.h"
-#include "spec/spec.h"
 
 #define GROWING "capacity=60 error=1e-9 growth=2 seed=0123456789abcdef"
 
@@ -19,49 +17,10 @@ static const char *const texts[] = {
 };
 enum { TEXTS = sizeof texts / sizeof *texts };
 
-/* A growing filter, by both names that it has here. */
-static struct shared {
-    struct peer peer;
-    struct spec spec;
-    char text[SPEC_TEXT_SIZE], name[TEST_NAME_SIZE];
-    hibloom_store *store;
-    redisContext *redis;
-    struct items items;
-} s;
-
-static void shared_start(const char *text)
+static void start(const char *text)
 {
-    s = (struct shared){.peer = {text, {"/usr/bin/python3", "-B", "tests/share/format_links.py"}, {NULL}}};
-    s.spec = test_spec(text);
-    assert_ok(spec_format(&s.spec, s.text, sizeof s.text), NULL);
-    s.store = test_store(NULL);
-    s.redis = test_redis();
-    test_name(s.name);
+    shared_start(text, "tests/share/format_links.py");
     items_push_uids(&s.items, ALL);
-}
-
-static void shared_end(void)
-{
-    hibloom_store_free(s.store);
-    redisFree(s.redis);
-    items_free(&s.items);
-}
-
-/* Something of which it has nothing to say. */
-static void peer_does(const char *mode, const char *setting, size_t n)
-{
-    struct peer peer = s.peer;
-
-    peer.settings[0] = setting;
-    assert_at_end(peer_run(&peer, mode, s.name, s.items.list, n));
-}
-
-static hibloom *opened(const struct spec *spec)
-{
-    hibloom *filter = NULL;
-
-    assert_ok(hibloom_open(&filter, s.store, s.name, spec != NULL ? test_text(spec) : NULL), s.store);
-    return filter;
 }
 
 static size_t add(hibloom *filter, size_t from, size_t n)
@@ -88,16 +47,6 @@ static void assert_both_hold(hibloom *filter, size_t n)
     assert_int_equal(test_count_true(found, ALL), n);
 }
 
-static long long keys_of(const char *suffix)
-{
-    redisReply *reply = redisCommand(s.redis, "KEYS %s%s", s.name, suffix);
-
-    assert_true(reply != NULL && reply->type == REDIS_REPLY_ARRAY);
-    const long long n = (long long)reply->elements;
-    freeReplyObject(reply);
-    return n;
-}
-
 /* ---- In turns ---------------------------------------------------------------------- */
 
 /* Each grows what the other has made, and `stale` has seen none of it. */
@@ -105,7 +54,7 @@ static void they_grow_one_filter_in_turns(void **state)
 {
     for (int t = 0; t < TEXTS; t++) {
         const int first = t % 2;
-        shared_start(texts[t]);
+        start(texts[t]);
         if (first == 0)
             peer_does("create", s.text, 0);
         hibloom *filter = opened(&s.spec), *stale = opened(NULL);
@@ -132,7 +81,7 @@ static void each_takes_the_link_that_the_other_has_made(void **state)
 {
     for (int t = 0; t < 2; t++) {
         char link[TEST_NAME_SIZE + 8], root[TEST_NAME_SIZE + 8];
-        shared_start(texts[t]);
+        start(texts[t]);
         const char *key = s.spec.segments > 1 ? ":0" : "";
         hibloom *filter = opened(&s.spec);
         assert_int_equal(add(filter, 0, 40), 40);
@@ -167,7 +116,7 @@ static void a_link_of_another_size_is_not_taken_for_one_of_ours(void **state)
         char ours[TEST_NAME_SIZE], *directory = temp_dir_make(), *path = temp_dir_path(directory, "kept");
         hibloom_store *memory;
         hibloom *kept = NULL, *other = NULL, *filter;
-        shared_start(texts[t]);
+        start(texts[t]);
         assert_ok(hibloom_connect(&memory, "memory:", NULL), memory);
         assert_ok(hibloom_open(&kept, memory, "kept", test_text(&s.spec)), memory);
         assert_ok(hibloom_add_many(kept, s.items.list, PART, NULL), memory);
@@ -213,7 +162,7 @@ static void what_one_does_to_all_links_the_other_sees(void **state)
     for (int t = 0; t < 2; t++) {
         hibloom_info info;
         bool found;
-        shared_start(texts[t]);
+        start(texts[t]);
         const char *key = s.spec.segments > 1 ? ":0" : "";
         hibloom *filter = opened(&s.spec);
         peer_does("expire", "100", 0);
@@ -251,7 +200,7 @@ static void a_sliding_window_is_read(void **state)
 
     for (int i = 0; i < 2; i++) {
         bool found[PART];
-        shared_start(windows[i]);
+        start(windows[i]);
         hibloom *filter = opened(&s.spec);
         assert_int_equal(add(filter, 0, PART), PART);
         if (i == 0) {
