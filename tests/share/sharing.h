@@ -1,5 +1,5 @@
 /* sharing.h: the comparison of a filter of ours with that of another program,
- * both ways, for share_php.c and share_python.c, which say what to compare.
+ * both ways, for peers.c and format.h, which say what to compare.
  *
  * The other side is a program in this directory, run as a process: it knows
  * the same bitmap by the same few numbers, and nothing else of ours. Where its

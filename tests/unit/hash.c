@@ -1,7 +1,7 @@
 /* hash.c: every hash against known answers: published vectors where there
  * are some, and for what PHP and Python compute, values that they computed.
  *
- * Whole filters are compared with both in share_php.c and share_python.c; what
+ * Whole filters are compared with both in share/peers.c; what
  * is here tells which hash is wrong, and needs neither. php.c has those of PHP. */
 #include "unit/indexes.h"
 #include "spec/spec.h"

@@ -1,5 +1,5 @@
 /* php.c: the hashes of PHP programs, against values that PHP 8.2 computed. Whole
- * filters are compared with PHP itself in share/php.c. */
+ * filters are compared with PHP itself in share/peers.c. */
 #include "unit/indexes.h"
 #include "spec/spec.h"
 

@@ -1,7 +1,7 @@
-/* share_php.c: filters shared with PHP, on a real Redis, both ways.
+/* share/peers.c: filters shared with PHP and Python, on a real Redis, both ways.
  *
- * The other side are the programs of source documents 000, 001, 002 and 004, as
- * written for these tests in tests/share. */
+ * The other side are the programs of source documents 000 to 004, as written for these tests in this folder; Python's with
+ * a murmur3 that is not ours. Its interpreter is named by its path: the modules belong to the system's own Python. */
 #include "share/sharing.h"
 
 #define MT \
@@ -17,7 +17,16 @@
         "php", "tests/share/php_uids.php" \
     }
 
-static void positions_are_those_of_php(void **state)
+#define MEMORY \
+    { \
+        "/usr/bin/python3", "-B", "tests/share/py_mmh3.py" \
+    }
+#define REDIS \
+    { \
+        "/usr/bin/python3", "-B", "tests/share/py_mmh3_redis.py" \
+    }
+
+static void positions_are_those_of_php_and_python(void **state)
 {
     static const struct peer peers[] = {
         {"php-mt bits=10 capacity=2", MT, {"10", "2"}}, /* the documents' own example */
@@ -44,9 +53,17 @@ static void positions_are_those_of_php(void **state)
          POLY8,
          {"576460752303423488", "2,5,257,65537,4294967291"}},
         {"php-uids", UIDS, {NULL}},
+        {"py-mmh3 capacity=1 error=0.9", MEMORY, {"1", "0.9"}},
+        {"py-mmh3 capacity=30000 error=0.001", MEMORY, {"30000", "0.001"}},
+        {"py-mmh3 capacity=1000 error=1e-38", MEMORY, {"1000", "1e-38"}},                   /* k = 126 */
+        {"py-mmh3 capacity=300000000 error=0.01", MEMORY, {"300000000", "0.01"}},           /* m > 2^31 */
+        {"py-mmh3 capacity=1000000000 error=0.0001", MEMORY, {"1000000000", "0.0001"}},     /* m > 2^32 */
+        {"py-mmh3 capacity=10000000000001 error=0.01", MEMORY, {"10000000000001", "0.01"}}, /* m is rounded */
+        {"py-mmh3-redis capacity=30000 error=0.001", REDIS, {"30000", "0.001"}},
+        {"py-mmh3-redis capacity=1000000000 error=0.01", REDIS, {"1000000000", "0.01"}},
     };
 
-    for (size_t i = 0; i < sizeof peers / sizeof *peers; i++)
+    for (size_t i = 0; i < COUNT(peers); i++)
         compare_positions(&peers[i]);
 }
 
@@ -59,9 +76,13 @@ static void each_side_reads_what_the_other_has_filled(void **state)
         {"php-poly8 bits=1048576", POLY8, {"1048576"}},
         {"php-poly8 bits=100000 seeds=3,5,61", POLY8, {"100000", "3,5,61"}},
         {"php-uids", UIDS, {NULL}},
+        {"py-mmh3 capacity=2000 error=0.01", MEMORY, {"2000", "0.01"}},
+        {"py-mmh3 capacity=1000 error=0.2", MEMORY, {"1000", "0.2"}}, /* overfull: many a wrong maybe */
+        {"py-mmh3-redis capacity=2000 error=0.01", REDIS, {"2000", "0.01"}},
+        {"py-mmh3-redis capacity=1000 error=0.1", REDIS, {"1000", "0.1"}},
     };
 
-    for (size_t i = 0; i < sizeof peers / sizeof *peers; i++)
+    for (size_t i = 0; i < COUNT(peers); i++)
         compare_filters(&peers[i]);
 }
 
@@ -75,10 +96,10 @@ static void bits_beyond_2_to_the_31_are_the_same(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(positions_are_those_of_php),
+        cmocka_unit_test(positions_are_those_of_php_and_python),
         cmocka_unit_test(each_side_reads_what_the_other_has_filled),
         cmocka_unit_test(bits_beyond_2_to_the_31_are_the_same),
     };
 
-    return cmocka_run_group_tests_name("share with PHP", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("share with PHP and Python", tests, NULL, NULL);
 }
