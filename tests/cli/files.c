@@ -91,14 +91,8 @@ static void a_stream_that_was_cut_or_is_none_is_refused(void **state)
     assert_int_equal(p.exit, 2);
     assert_non_null(strstr(p.complained.data, "/dev/stdin: is a damaged hibloom file"));
     program_free(&p);
-    saved.said.data[saved.said.len - 20] ^= 1;
-    program_run(&p, saved.said.data, saved.said.len, ARGS("restore", name, "-"));
-    assert_int_equal(p.exit, 2);
-    assert_non_null(strstr(p.complained.data, "/dev/stdin: was altered"));
-    program_free(&p);
     program_free(&saved);
     assert_run("", 1, "no\ta\n", "", "check", name, "a");
-    assert_run("", 2, "", "is not a hibloom file: it is empty", "restore", name, "-");
     setenv("TMPDIR", "/nonexistent", 1);
     assert_run("", 2, "", "standard input could not be kept in a file: No such file", "restore", name, "-");
     unsetenv("TMPDIR");

@@ -46,22 +46,25 @@ static int tear_down(void **state)
         SCRIPT_DO_SEND, (bytes).data, (bytes).len, 0 \
     }
 
+/* A server that answers so; this is the last answer. */
+static struct scripted_server *serve(const struct answers *a, struct bytes last)
+{
+    static struct script_step script[10];
+    const struct script_step steps[] = {
+        SCRIPT_ACCEPT,  SCRIPT_READ(2),  SCRIPT_SEND("+OK\r\n" WELCOME), /* CLIENT SETNAME, INFO */
+        SCRIPT_READ(1), SEND(a->header), SCRIPT_READ(1),
+        SEND(a->data),  SCRIPT_READ(1),  SEND(last),
+        SCRIPT_END};
+
+    memcpy(script, steps, sizeof steps);
+    return scripted_server_start(script);
+}
+
 static void a_filter_of_another_server_is_taken_over(void **state)
 {
     const struct answers *a = *state;
-    const struct script_step script[] = {/* CLIENT SETNAME, INFO */ SCRIPT_ACCEPT,
-                                         SCRIPT_READ(2),
-                                         SCRIPT_SEND("+OK\r\n" WELCOME),
-                                         SCRIPT_READ(1),
-                                         SEND(a->header),
-                                         SCRIPT_READ(1),
-                                         SEND(a->data),
-                                         SCRIPT_READ(1),
-                                         SEND(a->header),
-                                         SCRIPT_END};
-    struct scripted_server *there = scripted_server_start(script);
-    const char *uri = scripted_server_uri(there);
-    const char *name = TEST_NAME;
+    struct scripted_server *there = serve(a, a->header);
+    const char *uri = scripted_server_uri(there), *name = TEST_NAME;
 
     assert_run("", 0, "", "", "import", name, "--redisbloom", "seen", "--from", uri);
     assert_run("", 1, "maybe\thello\nmaybe\t1234567890\nno\tfresh\n", "", "check", name, "hello", "1234567890",
@@ -76,12 +79,8 @@ static void a_filter_of_another_server_is_taken_over(void **state)
 static void a_filter_that_is_being_written_to_is_refused_in_its_own_words(void **state)
 {
     const struct answers *a = *state;
-    const struct script_step script[] = {SCRIPT_ACCEPT,  SCRIPT_READ(2),  SCRIPT_SEND("+OK\r\n" WELCOME),
-                                         SCRIPT_READ(1), SEND(a->header), SCRIPT_READ(1),
-                                         SEND(a->data),  SCRIPT_READ(1),  SEND(a->data),
-                                         SCRIPT_END};
-    struct scripted_server *there = scripted_server_start(script);
-    const char *name = TEST_NAME, *uri = scripted_server_uri(there);
+    struct scripted_server *there = serve(a, a->data);
+    const char *uri = scripted_server_uri(there), *name = TEST_NAME;
 
     const char *said = complaint(ARGS("import", name, "--redisbloom", "seen", "--from", uri));
     assert_non_null(strstr(said, "is being written to"));
@@ -103,7 +102,8 @@ static void what_the_help_says_makes_a_file(void **state)
         SCRIPT_ACCEPT,  SCRIPT_READ(1), SEND(a->header), SCRIPT_ACCEPT,  SCRIPT_READ(1),  SEND(a->data), SCRIPT_ACCEPT,
         SCRIPT_READ(1), SEND(a->end),   SCRIPT_ACCEPT,   SCRIPT_READ(1), SEND(a->header), SCRIPT_END};
     struct scripted_server *there = scripted_server_start(script);
-    char *dir = temp_dir_make(), *path = temp_dir_path(dir, "dump"), name[TEST_NAME_SIZE];
+    char *dir = temp_dir_make(), *path = temp_dir_path(dir, "dump");
+    const char *name = TEST_NAME;
     struct bytes printed = {0};
     struct program p;
 
@@ -114,12 +114,11 @@ static void what_the_help_says_makes_a_file(void **state)
     program_free(&p);
     module_dump_print(&a->dump, &printed);
     assert_file(path, printed.data, printed.len);
-    test_name(name);
     assert_run("", 0, "", "", "import", name, "--redisbloom-file", path);
     assert_run("", 1, "maybe\thello\nno\tfresh\n", "", "check", name, "hello", "fresh");
 
     write_file(path, printed.data, printed.len - 1);
-    test_name(name);
+    name = TEST_NAME;
     assert_run("", 2, "", path, "import", name, "--redisbloom-file", path);
     assert_int_equal(count_keys(name), 0);
     bytes_clear(&printed);

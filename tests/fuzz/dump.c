@@ -5,9 +5,6 @@
 
 #include <hibloom/hibloom.h>
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 enum { HEADER_AT = 2, HEAD = 20, LINK = 53, LINKS = 4, ITEMS_AT = 0, LINKS_AT = 8, LINK_ITEMS_AT = 36 };
 
 static bool count(const char *name, void *n)
@@ -20,15 +17,12 @@ static bool count(const char *name, void *n)
 /* It becomes a filter with as many links, and bits, as its header says; or there is none. */
 static void import(const uint8_t *bytes, size_t size)
 {
-    const int fd = memfd_create("fuzz", MFD_CLOEXEC);
+    char path[64];
+    const int fd = fuzz_file(bytes, size, path);
     hibloom_store *store;
     hibloom *filter = NULL;
     unsigned n = 0;
-    char path[64];
 
-    REQUIRE(fd >= 0);
-    REQUIRE(write(fd, bytes, size) == (ssize_t)size);
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     REQUIRE(hibloom_connect(&store, "memory:", NULL) == HIBLOOM_OK);
     const hibloom_status status = hibloom_import_file(&filter, store, "seen", path);
     REQUIRE((status == HIBLOOM_OK) == (filter != NULL));

@@ -9,25 +9,7 @@
 #include "spec/request.h"
 #include "spec/spec.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 enum { TEXT_LENGTH_AT = 12, BITS_LENGTH_AT = 16, HEADER = 24, SUM = 8 };
-
-struct file {
-    int fd;
-    char path[64];
-};
-
-static struct file make_file(const void *bytes, size_t size)
-{
-    struct file file = {.fd = memfd_create("fuzz", MFD_CLOEXEC)};
-
-    REQUIRE(file.fd >= 0);
-    REQUIRE(write(file.fd, bytes, size) == (ssize_t)size);
-    snprintf(file.path, sizeof file.path, "/proc/self/fd/%d", file.fd);
-    return file;
-}
 
 static uint64_t bits_set_in(const uint8_t *bytes, uint64_t len)
 {
@@ -60,8 +42,7 @@ static hibloom *open_same(hibloom_store *store, const struct spec *spec, const c
 }
 
 /* Just what is in the file is in the filter then; or nothing, if it was refused. */
-static void require_loaded(hibloom_store *store, const char *text, const struct file *file, const uint8_t *bytes,
-                           size_t size)
+static void require_loaded(hibloom_store *store, const char *text, const char *path, const uint8_t *bytes, size_t size)
 {
     struct request request;
     struct error error;
@@ -77,11 +58,11 @@ static void require_loaded(hibloom_store *store, const char *text, const struct 
     REQUIRE((spec->growth != 0 ? len >= first : len == first) && len < size);
     if (filter == NULL)
         return;
-    const hibloom_status status = hibloom_restore(filter, file->path);
+    const hibloom_status status = hibloom_restore(filter, path);
     if (status == HIBLOOM_OK) {
         REQUIRE(sum == XXH3_64bits(bytes, size - SUM) && spec->window == 0);
         REQUIRE(spec->counters != 0 || bits_set(filter) == bits_set_in(bytes + size - SUM - len, len));
-        REQUIRE(hibloom_restore(filter, file->path) == HIBLOOM_OK);
+        REQUIRE(hibloom_restore(filter, path) == HIBLOOM_OK);
     } else {
         REQUIRE(status == (spec->window != 0 ? HIBLOOM_ENOTSUP : HIBLOOM_ECORRUPT));
         REQUIRE(*hibloom_store_error(store) != '\0');
@@ -92,25 +73,26 @@ static void require_loaded(hibloom_store *store, const char *text, const struct 
 
 static void load(const uint8_t *bytes, size_t size)
 {
-    const struct file file = make_file(bytes, size);
+    char path[64];
+    const int fd = fuzz_file(bytes, size, path);
     hibloom_store *store;
     hibloom *other = NULL;
     char text[HIBLOOM_TEXT_SIZE];
 
     REQUIRE(hibloom_connect(&store, "memory:", NULL) == HIBLOOM_OK);
     REQUIRE(hibloom_open(&other, store, "other", "bits=77 hashes=3 seed=0123456789abcdef") == HIBLOOM_OK);
-    const hibloom_status status = hibloom_file_spec(file.path, text, sizeof text);
-    const hibloom_status mixed = hibloom_restore(other, file.path);
+    const hibloom_status status = hibloom_file_spec(path, text, sizeof text);
+    const hibloom_status mixed = hibloom_restore(other, path);
     REQUIRE(mixed == HIBLOOM_ECORRUPT || mixed == HIBLOOM_ENOTSUP || mixed == HIBLOOM_EMISMATCH || mixed == HIBLOOM_OK);
     if (status == HIBLOOM_OK)
-        require_loaded(store, text, &file, bytes, size);
+        require_loaded(store, text, path, bytes, size);
     else
         REQUIRE((status == HIBLOOM_ECORRUPT || status == HIBLOOM_ENOTSUP) &&
                 mixed == status); /* a newer version has such words */
     REQUIRE(mixed == HIBLOOM_OK || bits_set(other) == 0);
     hibloom_close(other);
     hibloom_store_free(store);
-    close(file.fd);
+    close(fd);
 }
 
 /* Bytes at random have no right lengths and never the right checksum: they are put in. */

@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -34,6 +36,17 @@ static inline char *fuzz_copy(const uint8_t *data, size_t size, size_t zeros)
     if (size > 0)
         memcpy(copy, data, size);
     return copy;
+}
+
+/* A file in memory; it has this path until it is closed. */
+static inline int fuzz_file(const void *bytes, size_t size, char path[64])
+{
+    const int fd = memfd_create("fuzz", MFD_CLOEXEC);
+
+    REQUIRE(fd >= 0);
+    REQUIRE(write(fd, bytes, size) == (ssize_t)size);
+    snprintf(path, 64, "/proc/self/fd/%d", fd);
+    return fd;
 }
 
 #endif
