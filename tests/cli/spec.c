@@ -1,6 +1,7 @@
-/* plan and positions: what the command says of a filter without a server is
- * what the library says, and numbers are read to the last digit. */
-#include "cli/program.h"
+/* plan, --prefer and presets: what the command says of a filter without a server is
+ * what the library says and makes, and numbers are read to the last digit. */
+#include "cli/redis.h"
+#include "base/store.h"
 #include "redis/cost.h"
 #include "spec/spec.h"
 
@@ -15,13 +16,22 @@ static const char *plan(const char *n, const char *rate, const char *k)
     return said_by(k != NULL ? ARGS("plan", "-n", n, "-p", rate, "-k", k) : ARGS("plan", "-n", n, "-p", rate));
 }
 
-static void assert_capacity(const char *n, uint64_t capacity)
+/* The spec that plan says, and its memory in bytes. */
+static struct spec planned(const char *const args[], double *bytes)
 {
     char line[SPEC_TEXT_SIZE];
     struct spec spec;
 
-    assert_int_equal(sscanf(plan(n, "0.01", NULL), "spec %2047[^\n]", line), 1);
+    assert_int_equal(sscanf(said_by(args), "spec %2047[^\n]\nmemory %*f %*s (%lf", line, bytes), 2);
     assert_ok(spec_parse(&spec, line), NULL);
+    return spec;
+}
+
+static void assert_capacity(const char *n, uint64_t capacity)
+{
+    double bytes;
+    const struct spec spec = planned(ARGS("plan", "-n", n, "-p", "0.01"), &bytes);
+
     if (spec.capacity != capacity)
         fail_msg("-n %s is %" PRIu64 ", not %" PRIu64, n, spec.capacity, capacity);
 }
@@ -228,6 +238,106 @@ static void plan_sums_up_a_window(void **state)
     }
 }
 
+/* ---- --prefer: what it picks, and that a filter is found again whatever was preferred when it was made ---- */
+
+#define PLAN(...) planned(ARGS("plan", "-n", n, "-p", p, __VA_ARGS__), &bytes)
+
+static void what_is_given_is_not_picked(void **state)
+{
+    const char *n = "10M", *p = "0.01";
+    double bytes;
+    struct spec spec;
+
+    spec = PLAN("--prefer", "lookup", "--layout", "classic");
+    assert_true(spec.layout == LAYOUT_CLASSIC && spec.hashes < 7);
+    assert_int_equal(spec.segments, 1);
+    spec = PLAN("--prefer", "add"); /* keys of 2 MB, which the server makes anew without a stall */
+    assert_in_range(spec.bits / spec.segments / 8, (2 << 20) * 3 / 4, (2 << 20) - 1024);
+    spec = PLAN("--prefer", "lookup", "-k", "4");
+    assert_true(spec.layout == LAYOUT_BLOCKED && spec.hashes == 4);
+    spec = PLAN("--prefer", "memory", "--layout", "blocked");
+    assert_true(spec.layout == LAYOUT_BLOCKED && spec.hashes == 6);
+    spec = PLAN("--prefer", "add", "-k", "2", "--layout", "partitioned"); /* nothing is left open */
+    assert_true(spec.layout == LAYOUT_PARTITIONED && spec.hashes == 2);
+    assert_run("", 2, "", "capacity=0", "plan", "-n", "0", "-p", "0.1", "--prefer", "add");
+}
+
+/* Large enough that blocked look-ups are the faster ones. */
+#define SIZE "-n", "5M", "-p", "0.01"
+
+static void it_makes_what_it_picks_and_takes_what_is_there(void **state)
+{
+    const char *name = TEST_NAME;
+    hibloom_store *store = test_store(NULL);
+    hibloom *filter;
+
+    assert_run("", 0, "", "", "create", name, SIZE, "--prefer", "lookup");
+    assert_ok(hibloom_open(&filter, store, name, NULL), store);
+    assert_int_equal(filter->spec.layout, LAYOUT_BLOCKED);
+    test_close(filter, store);
+
+    assert_run("", 0, "added 1, new 1\n", "", "add", name, SIZE, "--prefer", "lookup", "a");
+    assert_run("", 0, "added 1, new 0\n", "", "add", name, SIZE, "--prefer", "add", "a"); /* it was made by another */
+    assert_run("b\n", 0, "b\n", "", "uniq", name, SIZE, "--prefer", "memory");
+    assert_run("c\n", 0, NULL, "", "load", name, SIZE, "--prefer", "add");
+    assert_run("", 0, "maybe\ta\nmaybe\tb\nmaybe\tc\n", "", "check", name, SIZE, "--prefer", "add", "a", "b", "c");
+    assert_run("", 0, "", "", "create", name, SIZE, "--prefer", "memory");
+
+    /* What is given has to be so. */
+    const char *mismatch = hibloom_strerror(HIBLOOM_EMISMATCH);
+    assert_run("", 0, "added 1, new 0\n", "", "add", name, SIZE, "a");
+    assert_run("", 2, "", "has layout=blocked, and the text says layout=classic", "add", name, SIZE, "--layout",
+               "classic", "a");
+    assert_run("", 2, "", mismatch, "add", name, SIZE, "--prefer", "add", "--layout", "classic", "a");
+    assert_run("", 2, "", mismatch, "add", name, SIZE, "--prefer", "lookup", "-k", "3", "a");
+    assert_run("", 2, "", mismatch, "add", name, "-n", "6M", "-p", "0.01", "--prefer", "lookup", "a");
+    assert_run("", 2, "", "has error=0.01, and the text says error=0.02", "check", name, "-n", "5M", "-p", "0.02",
+               "--prefer", "lookup", "a");
+}
+
+/* ---- The filters of other libraries: planned, located, joined ------------------------ */
+
+#define RUEIDIS "rueidis capacity=1000 error=0.01"
+
+static void plan_shows_a_preset(void **state)
+{
+    const char *said = said_by(ARGS("plan", "-s", "pyrebloom capacity=600000000 error=0.001"));
+
+    assert_non_null(strstr(said, " bits=8626552539 hashes=10 "));
+    assert_non_null(strstr(said, "memory           1.00 GB (1078319068 bytes)\n"));
+    assert_non_null(strstr(said, "keys             3\n"));
+    assert_non_null(strstr(said, "items a second   add "));
+    assert_run("", 2, "", "capacity=", "plan", "-s", "redisson");
+    assert_run("", 2, "", "do not go with it", "plan", "-s", RUEIDIS, "-n", "10", "-p", "0.1");
+}
+
+/* Refused before anything is sent, in the library's words. */
+static void wrong_words_are_complained_of(void **state)
+{
+    static const char preset[] = "go-zero bits=1024 hashes=7", words[] = "hashes=: go-zero does not take it";
+    const char *name = TEST_NAME;
+
+    assert_run("", 2, "", words, "positions", preset, "x");
+    assert_run("", 2, "", words, "add", "--bare", "-s", preset, name, "x");
+    assert_run("", 2, "", words, "check", "--bare", "-s", preset, name, "x");
+    assert_int_equal(count_keys(name), 0);
+}
+
+static void redisson_says_itself_how_large_it_is(void **state)
+{
+    const char *name = TEST_NAME;
+    redisContext *redis = test_redis();
+
+    assert_run("", 2, "", "tryInit", "add", "--bare", "-s", "redisson", name, "a");
+    test_command(redis, "HSET {%s}:config size 9585 hashIterations 7", name);
+    assert_run("", 0, "added 1, new 1\n", "", "add", "--bare", "-s", "redisson", name, "hello");
+    assert_run("", 1, "maybe\thello\nno\tc\n", "", "check", "--bare", "-s", "redisson", name, "hello", "c");
+    assert_int_equal(test_command(redis, "GETBIT %s 7241", name), 1);
+    assert_run("", 0, NULL, "", "info", "--bare", "-s", "redisson", name);
+    assert_run("", 0, "", "", "drop", "--bare", "-s", "redisson", name);
+    redisFree(redis);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -237,7 +347,12 @@ int main(void)
         cmocka_unit_test(plan_tables_the_choices_of_k_and_layout),
         cmocka_unit_test(plan_says_which_form_is_fast_for_which_stream),
         cmocka_unit_test(plan_sums_up_a_window),
+        cmocka_unit_test(what_is_given_is_not_picked),
+        cmocka_unit_test(it_makes_what_it_picks_and_takes_what_is_there),
+        cmocka_unit_test(plan_shows_a_preset),
+        cmocka_unit_test(wrong_words_are_complained_of),
+        cmocka_unit_test(redisson_says_itself_how_large_it_is),
     };
 
-    return cmocka_run_group_tests_name("cli: plan and positions", tests, program_setup, NULL);
+    return cmocka_run_group_tests_name("cli: specs", tests, program_setup, NULL);
 }

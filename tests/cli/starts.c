@@ -1,5 +1,6 @@
 /* The examples that are programs in their own right, at their work: a cleaner of streams, a shield in front of a
- * database, and the same question on each event loop. service.c has a test of its own. */
+ * database, and the same question on each event loop. service.c has a test of its own. And the line in the top comment of
+ * each, by which a newcomer compiles it, works. */
 #include "cli/program.h"
 #include "support/redis_server.h"
 
@@ -141,6 +142,35 @@ static void each_loop_asks_what_is_new(void **state)
     }
 }
 
+/* ---- All of them ----------------------------------------------------------------- */
+
+/* $0 is the command, and the libraries are beside it: they pose as installed.
+ * They may be instrumented, so what they need in turn is not looked for. */
+static const char script[] =
+    "set -e; build=$(cd \"$(dirname \"$0\")\"; pwd); root=$PWD; dir=$(mktemp -d); trap 'rm -rf \"$dir\"' EXIT\n"
+    "sed \"s|@PREFIX@|$root|; s|@LIBDIR@|$build|; s|@VERSION@|0|; s|@TLS@||\" lib/hibloom.pc.in >\"$dir/hibloom.pc\"\n"
+    "export PKG_CONFIG_PATH=\"$dir\"; cd \"$dir\"\n"
+    "for source in \"$root\"/examples/*.c \"$root\"/examples/*.cpp; do\n"
+    "    cp \"$source\" .; name=$(basename \"${source%.*}\")\n"
+    "    line=$(sed -n '/\\*\\//q; s/^ \\*  *\\(cc\\|c++\\) /\\1 -Wl,--allow-shlib-undefined /p' \"$source\")\n"
+    "    eval \"$line\" && [ -x \"$name\" ] || { echo \"$name: '$line' does not make it\"; exit 1; }\n"
+    "    echo \"$name\"\n"
+    "done\n";
+
+static void each_example_is_compiled_by_the_line_in_its_top_comment(void **state)
+{
+    struct program p;
+
+    program_start_at(&p, "sh", ARGS("-c", script, program_path()), NULL);
+    program_end(&p);
+    if (p.exit != 0 ||
+        strcmp(p.said.data,
+               "async_libev\nasync_libevent\nasync_libuv\nasync_poll\ncrawl\ncrawler\ndedup\nservice\nshield\nuids\n"
+               "unique\n") != 0)
+        fail_msg("exit %d: %s%s", p.exit, p.said.data, p.complained.data);
+    program_free(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -148,6 +178,7 @@ int main(void)
         cmocka_unit_test(two_cleaners_hand_on_each_line_once),
         cmocka_unit_test(a_cleaner_takes_the_last_line_as_it_is_and_refuses_a_longer_one),
         cmocka_unit_test(a_shield_answers_as_the_database_and_saves_its_queries),
+        cmocka_unit_test(each_example_is_compiled_by_the_line_in_its_top_comment),
     };
 
     return cmocka_run_group_tests_name("cli: starts", tests, program_setup, NULL);
