@@ -2,11 +2,8 @@
 #include "cli/program.h"
 #include "support/redis_cluster.h"
 
-enum {
-    BEFORE = 1000,
-    LOST = 2000,
-    ALL = 3000
-}; /* lines up to there: on replicas; then lost; then behind the failover */
+/* Lines up to there: on replicas; then lost; then behind the failover. */
+enum { BEFORE = 1000, LOST = 2000, ALL = 3000 };
 
 static struct redis_cluster *cluster;
 static char uri[2048];
@@ -39,6 +36,14 @@ static void wait_for_answers(struct program *p, int n)
     program_wait_for(p, (size_t)n * 14, false);
 }
 
+/* The service, which has answered the first lines. */
+static void start(struct program *p, const char *name)
+{
+    program_start_at(p, example_path("service"), ARGS(uri, name), NULL);
+    write_lines(p, 0, BEFORE);
+    wait_for_answers(p, BEFORE);
+}
+
 /* The command finds all of them in. */
 static void assert_in(const char *name, int n)
 {
@@ -64,13 +69,10 @@ static void assert_ended_well(struct program *p, int n)
 
 static void adds_that_a_failover_loses_are_made_again(void **state)
 {
-    char name[TEST_NAME_SIZE];
+    const char *name = TEST_NAME;
     struct program p;
 
-    test_name(name);
-    program_start_at(&p, example_path("service"), ARGS(uri, name), NULL);
-    write_lines(&p, 0, BEFORE);
-    wait_for_answers(&p, BEFORE);
+    start(&p, name);
     const int primary = redis_cluster_owner(cluster, redis_cluster_slot(cluster, name));
     redis_cluster_cut_off(cluster, primary);
     write_lines(&p, BEFORE, LOST);
@@ -85,13 +87,10 @@ static void adds_that_a_failover_loses_are_made_again(void **state)
 
 static void a_filter_that_is_gone_is_made_again_with_the_last_items(void **state)
 {
-    char name[TEST_NAME_SIZE];
+    const char *name = TEST_NAME;
     struct program p;
 
-    test_name(name);
-    program_start_at(&p, example_path("service"), ARGS(uri, name), NULL);
-    write_lines(&p, 0, BEFORE);
-    wait_for_answers(&p, BEFORE);
+    start(&p, name);
     assert_run("", 0, NULL, "", "drop", name);
     write_lines(&p, BEFORE, LOST);
     assert_ended_well(&p, LOST);

@@ -67,8 +67,9 @@ static void assert_same(const struct record *a, const struct record *b)
 
 static void a_trailer_is_written_in_its_columns_and_read_back(void **state)
 {
-    char trailer[RECORD_TRAILER];
+    char trailer[RECORD_TRAILER], identity[RECORD_IDENTITY + 1];
     struct record again;
+    uint64_t id;
 
     for (int i = 0; i < WORKED; i++) {
         const struct record record = record_of(&worked[i]);
@@ -77,7 +78,12 @@ static void a_trailer_is_written_in_its_columns_and_read_back(void **state)
         assert_memory_equal(trailer, worked[i].trailer, RECORD_TRAILER);
         assert_true(record_parse(trailer, &again));
         assert_same(&again, &record);
+        record_identity(record.generation, record.id, identity);
+        assert_memory_equal(identity, trailer + RECORD_IDENTITY_AT, RECORD_IDENTITY);
+        assert_true(record_parse_id(trailer + 56, &id) && id == record.id);
     }
+    assert_false(record_parse_id("0123456789abcdeg", &id));
+    assert_false(record_parse_id("\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", &id));
 }
 
 static void the_crc_is_zlibs_of_the_text_and_the_first_columns(void **state)
@@ -92,34 +98,6 @@ static void the_crc_is_zlibs_of_the_text_and_the_first_columns(void **state)
         record.crc = 0;
         assert_int_equal(record_crc(&record, worked[i].text), worked[i].record.crc);
     }
-}
-
-static void identity_and_ids_are_columns_of_it(void **state)
-{
-    char identity[RECORD_IDENTITY + 1], digits[RECORD_ID_DIGITS + 1];
-    uint64_t id = 0;
-
-    for (int i = 0; i < WORKED; i++) {
-        const struct record *record = &worked[i].record;
-        record_identity(record->generation, record->id, identity);
-        assert_memory_equal(identity, worked[i].trailer + RECORD_IDENTITY_AT, RECORD_IDENTITY);
-        assert_int_equal(worked[i].trailer[RECORD_STATE_AT], record->state);
-        record_format_id(record->id, digits);
-        assert_memory_equal(digits, worked[i].trailer + 56, RECORD_ID_DIGITS);
-        assert_true(record_parse_id(digits, &id) && id == record->id);
-    }
-    assert_false(record_parse_id("0123456789abcdeg", &id));
-    assert_false(record_parse_id("\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", &id));
-}
-
-static void the_list_is_in_the_root_of_several_only(void **state)
-{
-    assert_int_equal(record_list_bytes(0, 1), 0);
-    assert_int_equal(record_list_bytes(0, 5), 5 * 16);
-    assert_int_equal(record_list_bytes(1, 5), 0);
-    assert_int_equal(record_trailer_of(13, 0, 1, 64), 13 + 64);
-    assert_int_equal(record_trailer_of(25, 0, 5, 76), 25 + 5 * 16 + 76);
-    assert_int_equal(record_trailer_of(25, 1, 5, 76), 25 + 76);
 }
 
 static void the_end_of_a_key_is_a_filter_or_nothing_of_the_kind(void **state)
@@ -231,8 +209,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_trailer_is_written_in_its_columns_and_read_back),
         cmocka_unit_test(the_crc_is_zlibs_of_the_text_and_the_first_columns),
-        cmocka_unit_test(identity_and_ids_are_columns_of_it),
-        cmocka_unit_test(the_list_is_in_the_root_of_several_only),
         cmocka_unit_test(the_end_of_a_key_is_a_filter_or_nothing_of_the_kind),
         cmocka_unit_test(every_other_byte_that_is_altered_is_found),
         cmocka_unit_test(a_record_that_is_not_its_texts_is_damaged),
