@@ -1,5 +1,5 @@
-/* Spec texts, as callers say them: what a word leaves open, and how a wrong one is named. Canonical forms: spec.c. What
- * is said of a text that is none: spec_words.c. */
+/* Spec texts, as callers say them: what a word leaves open, and how a wrong one is named. Canonical forms, and what
+ * is said of a text that is none: spec.c. */
 #include "support/test.h"
 
 #include "spec/request.h"
@@ -8,37 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Words of six letters and more, each with a letter left out, doubled, or turned with the next. */
-static void a_mistyped_word_is_named_with_the_one_that_was_meant(void **state)
-{
-    static const char *const words[] = {"capacity", "hashes",  "layout",   "segments",    "counters",
-                                        "growth",   "window",  "slices",   "new.prefer",  "new.layout",
-                                        "create",   "new.ttl", "new.hash", "new.segments"};
-    size_t typos = 0;
-
-    for (size_t w = 0; w < COUNT(words); w++)
-        for (size_t at = 0; at + 1 < strlen(words[w]); at++)
-            for (int kind = 0; kind < 3; kind++) {
-                char typo[32], text[64], buf[256], expected[96];
-                const char *word = words[w];
-                if (kind == 0)
-                    snprintf(typo, sizeof typo, "%.*s%s", (int)at, word, word + at + 1);
-                else if (kind == 1)
-                    snprintf(typo, sizeof typo, "%.*s%s", (int)at + 1, word, word + at);
-                else
-                    snprintf(typo, sizeof typo, "%.*s%c%c%s", (int)at, word, word[at + 1], word[at], word + at + 2);
-                if (strcmp(typo, word) == 0 || strcmp(typo, "hash") == 0)
-                    continue;
-                snprintf(text, sizeof text, "%s=1", typo);
-                snprintf(expected, sizeof expected, "%s: no such word; did you mean ", typo);
-                assert_int_equal(hibloom_spec_check(text, buf, sizeof buf), HIBLOOM_EINVAL);
-                if (strncmp(buf, expected, strlen(expected)) != 0)
-                    fail_msg("\"%s\": \"%s\"", text, buf);
-                typos++;
-            }
-    assert_true(typos > 100);
-}
 
 /* That a locale makes no difference is in spec.c. */
 static void a_size_that_is_none_is_no_text(void **state)
@@ -316,7 +285,6 @@ static void a_plan_says_what_a_filter_takes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_mistyped_word_is_named_with_the_one_that_was_meant),
         cmocka_unit_test(a_size_that_is_none_is_no_text),
         cmocka_unit_test(what_a_text_leaves_out_is_taken_as_stored),
         cmocka_unit_test(a_mismatch_names_the_word_and_both_values),
