@@ -2,7 +2,7 @@
  * after the other, and that whole pieces of them go in and out unharmed. They
  * are read by the store's own functions, which have no other door yet. And whole filters, joined and compared; what a
  * file may do to its reader is in filter_file.c. */
-#include "support/bits.h"
+#include "support/pieces.h"
 #include "support/items.h"
 #include "support/temp_dir.h"
 #include "support/tiny.h"
