@@ -183,6 +183,16 @@ void task_end_as(struct task *outer, const struct task *inner)
     task_fail_as(outer, task_failure(inner));
 }
 
+void task_fail_as_inner(struct task *task)
+{
+    struct task *inner = task->inner;
+
+    if (inner == NULL || inner->over)
+        return;
+    task_fail_as_inner(inner);
+    task_fail_as(task, task_failure(inner));
+}
+
 enum task_next task_next_inner(struct task *task, struct outbox *outbox)
 {
     task_fail_too(task->inner, task);

@@ -152,6 +152,9 @@ bool task_is_cleaning(const struct task *);
 void task_fail_too(struct task *inner, const struct task *outer);
 void task_end_as(struct task *outer, const struct task *inner);
 
+/* The task ends before its inner one has: it has failed as that did. */
+void task_fail_as_inner(struct task *);
+
 /* What task->inner does next, its pause included. The other two are for the class and the take_guard of the
  * outer one: they hand it what is its own (only who has a take_guard writes guarded exchanges). */
 enum task_next task_next_inner(struct task *, struct outbox *);

@@ -44,6 +44,7 @@ static bool end_unsent(struct carrier *c, struct call *call)
     if (!task_has_failed(call->task) || call->sent)
         return false;
     call_drop_unsent(c, call);
+    task_fail_as_inner(call->task); /* whose end would tell */
     return true;
 }
 
