@@ -216,10 +216,14 @@ static void run_some(struct part *parts, size_t n, char *rooms, size_t room, str
 
     for (size_t i = 0; i < n; i++)
         tasks[i] = begin_part(&parts[i], rooms + i * room);
-    if (!store->run_all(store, tasks, n, part_ended, parts))
+    const bool ran = store->run_all(store, tasks, n, part_ended, parts);
+    if (!ran)
         fail_parts(parts, n);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
+        if (!ran)
+            task_end(tasks[i]);
         end_part(&parts[i], rooms + i * room);
+    }
 }
 
 static void run_parts(struct many *m)
