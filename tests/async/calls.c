@@ -114,7 +114,7 @@ static void past_the_limit_calls_are_refused(void **state)
     assert_int_equal(never.calls, 0);
 }
 
-/* Makes, attaches and removes by name, removes items. */
+/* Makes, expires and counts, attaches and removes by name, removes items. (More of their use is simulated.) */
 static void the_other_calls_have_their_async_forms(void **state)
 {
     char name[TEST_NAME_SIZE];
@@ -124,10 +124,14 @@ static void the_other_calls_have_their_async_forms(void **state)
     hibloom *bare = NULL;
     const struct spec spec = test_spec("bits=8192 hashes=4 seed=5eed");
     struct outcome o;
+    hibloom_info info;
     bool yes = false;
 
     assert_ok(AWAIT(loop, &o, hibloom_async_add(counting, "x", 1, &yes, on_done, &o)), async);
     assert_true(yes);
+    assert_ok(AWAIT(loop, &o, hibloom_async_expire(counting, 100000, on_done, &o)), async);
+    assert_ok(AWAIT(loop, &o, hibloom_async_get_info(counting, &info, sizeof info, on_done, &o)), async);
+    assert_true(info.ttl_ms > 90000 && info.ttl_ms <= 100000 && info.bits_set > 0);
     assert_ok(AWAIT(loop, &o, hibloom_async_remove_many(counting, &(hibloom_item){"x", 1}, 1, &yes, on_done, &o)),
               async);
     assert_true(yes);

@@ -281,16 +281,6 @@ static void a_flood_of_pushes_is_nonsense_from_its_first_byte_on(void **state)
     assert_int_equal(connect_to_flood(pushes_a_flood), HIBLOOM_EPROTO);
 }
 
-/* ---- And then it works ----------------------------------------------------------------------- */
-
-/* Null where a null pointer has a meaning. */
-static void nothing_can_be_freed_and_asked(void **state)
-{
-    hibloom_store_free(NULL);
-    hibloom_close(NULL);
-    assert_string_equal(hibloom_store_error(NULL), "");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -300,7 +290,6 @@ int main(void)
         cmocka_unit_test(a_server_that_is_full),
         cmocka_unit_test(a_flood_is_given_up),
         cmocka_unit_test(a_flood_of_pushes_is_nonsense_from_its_first_byte_on),
-        cmocka_unit_test(nothing_can_be_freed_and_asked),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

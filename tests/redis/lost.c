@@ -1,6 +1,6 @@
 /* A server that forgot: each handle from before is told once that another run of the
  * server is there, before anything is sent; then calls go on. */
-#include "support/redis_server.h"
+#include "support/served.h"
 #include "support/test.h"
 
 #include <string.h>
@@ -11,8 +11,6 @@ enum { RETRY_MS = 5000 };
  * (Once a second, as is usual, a write may wait for the last fsync.) */
 #define KEEPS "--appendonly", "yes", "--appendfsync", "no"
 static const char *const keeps[] = {KEEPS, NULL};
-
-static struct redis_server *server;
 
 struct log {
     unsigned warnings, forgot; /* lines; of them those that say that a server forgot */
@@ -37,13 +35,7 @@ static hibloom_store *connect_with(const char *uri, uint32_t retry_ms, bool acce
 static int set_up(void **state)
 {
     server = redis_server_start(keeps);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    redis_server_stop(server);
-    return 0;
+    return served_set_up(state);
 }
 
 static void its_words_name_the_server_and_what_may_be_missing(void **state)
@@ -115,5 +107,5 @@ int main(void)
         cmocka_unit_test(who_accepts_restarts_gets_a_warning_in_the_log),
     };
 
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up, served_tear_down);
 }
