@@ -103,14 +103,14 @@ static hibloom_status may_call(struct async *async, const struct how *how, size_
     if (async->items > 0 && (weight(n) > async->limit || async->items > async->limit - weight(n)))
         return error_set(error_of(async), HIBLOOM_EBUSY, "%zu items are in flight: wait until a function is called",
                          async->items);
-    if (!call_is_task(async->looped.store) && async->spare_ended == NULL)
+    if (!how_is_task(async->looped.store) && async->spare_ended == NULL)
         async->spare_ended = alloc.malloc(sizeof *async->spare_ended);
-    if (!call_is_task(async->looped.store) && async->spare_ended == NULL)
+    if (!how_is_task(async->looped.store) && async->spare_ended == NULL)
         return error_set(error_of(async), HIBLOOM_ENOMEM, "out of memory");
     return lent_check(&async->looped);
 }
 
-hibloom_status call_check(hibloom_store *store, const struct how *how, size_t n)
+hibloom_status how_check(hibloom_store *store, const struct how *how, size_t n)
 {
     if (store->class == NULL)
         return HIBLOOM_EINVAL; /* its error already says why there is no store */
@@ -122,7 +122,7 @@ hibloom_status call_check(hibloom_store *store, const struct how *how, size_t n)
     return store->async != NULL ? may_call(store->async, how, n) : HIBLOOM_OK;
 }
 
-bool call_is_task(const hibloom_store *store)
+bool how_is_task(const hibloom_store *store)
 {
     return store->async != NULL && store == &store->async->looped.carrier.store.base;
 }
@@ -141,7 +141,7 @@ void async_end(struct work *work)
     work->async->looped.late = true;
 }
 
-hibloom_status call_end(hibloom_store *store, hibloom *filter, hibloom_status status, const struct how *how)
+hibloom_status how_end(hibloom_store *store, hibloom *filter, hibloom_status status, const struct how *how)
 {
     struct async *async = store->async;
 
@@ -169,8 +169,8 @@ static bool list_one(const char *name, void *data)
     return listed->each(name, listed->data) && !listed->async->looped.closing;
 }
 
-hibloom_status call_list(hibloom_store *store, const char *pattern, hibloom_list_fn *each, void *each_data,
-                         const struct how *how)
+hibloom_status how_list(hibloom_store *store, const char *pattern, hibloom_list_fn *each, void *each_data,
+                        const struct how *how)
 {
     struct async *async = store->async;
     struct listed listed = {async, each, each_data};
@@ -187,7 +187,7 @@ hibloom_status call_list(hibloom_store *store, const char *pattern, hibloom_list
     } else {
         alloc.free(async->spare_ended);
         async->spare_ended = own;
-        status = call_end(store, NULL, status, how);
+        status = how_end(store, NULL, status, how);
     }
     looped_leave(&async->looped);
     return status;
@@ -273,7 +273,7 @@ static void unmake(struct looped *looped)
     struct store_settings *settings = looped->store->settings;
 
     alloc.free(async->spare_ended);
-    if (!call_is_task(looped->store))
+    if (!how_is_task(looped->store))
         looped->store->class->free(looped->store);
     alloc.free(async);
     settings_free(settings);

@@ -46,16 +46,16 @@ struct work {
 };
 
 /* May a call of n items be made so on this store? */
-hibloom_status call_check(hibloom_store *, const struct how *, size_t n);
+hibloom_status how_check(hibloom_store *, const struct how *, size_t n);
 
 /* Does the store's loop carry tasks? */
-bool call_is_task(const hibloom_store *);
+bool how_is_task(const hibloom_store *);
 
 /* The call was made at once. Its status; on a loop its function is called later. */
-hibloom_status call_end(hibloom_store *, hibloom *, hibloom_status, const struct how *);
+hibloom_status how_end(hibloom_store *, hibloom *, hibloom_status, const struct how *);
 
 /* hibloom_list, made at once: its owner's function may make calls in the middle of it, and free the store. */
-hibloom_status call_list(hibloom_store *, const char *pattern, hibloom_list_fn *, void *each_data, const struct how *);
+hibloom_status how_list(hibloom_store *, const char *pattern, hibloom_list_fn *, void *each_data, const struct how *);
 
 /* The calls as works. The first two take a handle over that is not open: to open it, which goes to *out or becomes that
  * of `again`; or one for its name alone. `out` and its size: of a count. */

@@ -11,16 +11,16 @@
 /* A call on a filter that need not be open. */
 static hibloom_status call_by_name(hibloom_store *store, const char *name, enum links_goal goal, const struct how *how)
 {
-    hibloom_status status = call_check(store, how, 0);
+    hibloom_status status = how_check(store, how, 0);
     hibloom *filter = status == HIBLOOM_OK ? filter_new(store, name, &status) : NULL;
 
     if (filter == NULL)
         return status;
-    if (call_is_task(store))
+    if (how_is_task(store))
         return async_by_name(filter, goal, how);
     status = store->class->links(filter, goal, NULL, 0, NULL);
     filter_free(filter);
-    return call_end(store, NULL, status, how);
+    return how_end(store, NULL, status, how);
 }
 
 hibloom_status hibloom_repair(hibloom_store *store, const char *name)
@@ -67,17 +67,17 @@ hibloom_status filter_check_items(hibloom *filter, enum store_call call, const h
 static hibloom_status call_items(hibloom *filter, enum store_call call, const hibloom_item *items, size_t n,
                                  bool *answers, const struct how *how)
 {
-    hibloom_status status = call_check(filter->store, how, n);
+    hibloom_status status = how_check(filter->store, how, n);
 
     if (status == HIBLOOM_OK)
         status = filter_check_items(filter, call, items, n);
     if (status != HIBLOOM_OK)
         return status;
-    if (call_is_task(filter->store))
+    if (how_is_task(filter->store))
         return async_items(filter, call, items, n, answers, how);
     if (n > 0)
         status = filter->store->class->items(filter, call, items, n, answers);
-    return call_end(filter->store, filter, status, how);
+    return how_end(filter->store, filter, status, how);
 }
 
 static enum store_call add_call(const bool *is_new)
@@ -192,18 +192,18 @@ static hibloom_status call_links(hibloom *filter, enum links_goal goal, uint64_t
 {
     hibloom_store *store = filter->store;
     struct store_count count;
-    hibloom_status status = call_check(store, how, 0);
+    hibloom_status status = how_check(store, how, 0);
 
     if (status == HIBLOOM_OK && ms > WORDS_TTL_MAX)
         status = error_set(&store->error, HIBLOOM_ERANGE, "more time than a time to live can have");
     if (status != HIBLOOM_OK)
         return status;
-    if (call_is_task(store))
+    if (how_is_task(store))
         return async_links(filter, goal, ms, out, size, how);
     status = store->class->links(filter, goal, NULL, ms, &count);
     if (status == HIBLOOM_OK && out != NULL)
         filter_say_count(&count, out, size);
-    return call_end(store, filter, status, how);
+    return how_end(store, filter, status, how);
 }
 
 hibloom_status hibloom_get_info(hibloom *filter, hibloom_info *out, size_t size)

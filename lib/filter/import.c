@@ -30,7 +30,7 @@
 
 static void fail_system(struct whole *w)
 {
-    whole_fail(w, HIBLOOM_EIO, "%.768s: %s", w->dump.path, strerror(errno));
+    whole_fail(w, HIBLOOM_EIO, "%.768s: %s", w->args->text[1], strerror(errno));
 }
 
 static void corrupt(struct whole *w, const char *words)
@@ -38,7 +38,7 @@ static void corrupt(struct whole *w, const char *words)
     if (ferror(w->dump.file))
         fail_system(w);
     else
-        whole_fail(w, HIBLOOM_ECORRUPT, "%.768s: %s", w->dump.path, words);
+        whole_fail(w, HIBLOOM_ECORRUPT, "%.768s: %s", w->args->text[1], words);
 }
 
 /* A line that is a whole number; 0 at the end of the file. */
@@ -112,11 +112,11 @@ static void read_dump(struct whole *w, uint64_t at, unsigned char *bytes, size_t
 {
     w->dump.piece = (struct dumped){.at = at, .bytes = bytes, .room = room};
     w->step = step;
-    if (w->dump.from == NULL) {
+    if (w->args->from == NULL) {
         read_from_file(w);
     } else {
-        scandump_begin(&w->scandump, w->dump.key, &w->dump.piece);
-        whole_await(w, w->dump.from, step);
+        scandump_begin(&w->scandump, w->args->text[1], &w->dump.piece);
+        whole_await(w, w->args->from, step);
     }
 }
 
@@ -202,7 +202,7 @@ static void drop(struct whole *w)
 static void check_header_again(struct whole *w)
 {
     const struct dumped *piece = &w->dump.piece;
-    const bool from_file = w->dump.from == NULL;
+    const bool from_file = w->args->from == NULL;
 
     if (from_file && piece->next == 0)
         torn(w, "does not end in the header once more, which shows that nobody wrote meanwhile");
@@ -312,10 +312,10 @@ static void read_header(struct whole *w)
         read_dump(w, 0, w->dump.header, sizeof w->dump.header, take_header);
 }
 
-static void end(struct whole *w, hibloom_status status)
+static void end(struct whole *w, bool wanted)
 {
-    if (status == HIBLOOM_OK)
-        *w->dump.out = filter_opened(w->filter);
+    if (wanted)
+        *w->args->out = filter_opened(w->filter);
     else if (w->dump.opened)
         filter_close(w->filter);
     else
@@ -327,84 +327,48 @@ static void end(struct whole *w, hibloom_status status)
     whole_end_naming(w);
 }
 
-static struct whole *begin(struct whole *w, hibloom **out, const char *name)
+static void begin(struct whole *w, const struct whole_args *args)
 {
+    const char *from = args->text[1];
+
+    snprintf(w->dump.whose, sizeof w->dump.whose, args->from != NULL ? "'%.256s'" : "%.256s", from);
+    if (args->from == NULL && (w->dump.file = fopen(from, "rbe")) == NULL)
+        fail_system(w);
+    if (args->from != NULL && store_is_in_memory(args->from))
+        whole_fail(w, HIBLOOM_ENOTSUP, "a store in memory has no filters of RedisBloom");
     w->end = end;
-    w->naming.name = name;
+    w->naming.name = args->text[0];
     w->naming.must_be_free = true;
-    w->dump.out = out;
     w->naming.named = read_header;
     w->step = whole_open_name;
-    return w;
 }
 
-struct whole *whole_begin_import(struct whole *w, hibloom **out, hibloom_store *store, const char *name,
-                                 hibloom_store *from, const char *key)
+static hibloom_status import(hibloom **out, hibloom_store *store, const char *name, hibloom_store *from,
+                             const char *key_or_path, const struct how *how)
 {
-    whole_begin(w, store, from);
-    w->dump.from = from;
-    w->dump.key = key;
-    snprintf(w->dump.whose, sizeof w->dump.whose, "'%.256s'", key);
-    if (store_is_in_memory(from))
-        whole_fail(w, HIBLOOM_ENOTSUP, "a store in memory has no filters of RedisBloom");
-    return begin(w, out, name);
-}
-
-static hibloom_status call_import(hibloom **out, hibloom_store *store, const char *name, hibloom_store *from,
-                                  const char *key, const struct how *how)
-{
-    struct whole_args args = {.text = {name, key}, .out = out};
-    struct whole here, *w = &here;
-    const hibloom_status status = whole_new(&w, store, from, how, &args);
-
-    if (status != HIBLOOM_OK)
-        return status;
-    return whole_go(whole_begin_import(w, args.out, store, args.text[0], from, args.text[1]), how);
+    return whole_call(begin,
+                      &(struct whole_args){.store = store, .from = from, .text = {name, key_or_path}, .out = out}, how);
 }
 
 hibloom_status hibloom_import(hibloom **out, hibloom_store *store, const char *name, hibloom_store *from,
                               const char *key)
 {
-    return call_import(out, store, name, from, key, WAITS(import));
+    return import(out, store, name, from, key, WAITS(import));
 }
 
 hibloom_status hibloom_async_import(hibloom **out, hibloom_store *store, const char *name, hibloom_store *from,
                                     const char *key, hibloom_done_fn *done, void *data)
 {
-    return call_import(out, store, name, from, key, LATER(import));
-}
-
-struct whole *whole_begin_import_file(struct whole *w, hibloom **out, hibloom_store *store, const char *name,
-                                      const char *path)
-{
-    whole_begin(w, store, NULL);
-    snprintf(w->dump.whose, sizeof w->dump.whose, "%.256s", path);
-    w->dump.path = path;
-    w->dump.file = fopen(path, "rbe");
-    if (w->dump.file == NULL)
-        fail_system(w);
-    return begin(w, out, name);
-}
-
-static hibloom_status call_import_file(hibloom **out, hibloom_store *store, const char *name, const char *path,
-                                       const struct how *how)
-{
-    struct whole_args args = {.text = {name, path}, .out = out};
-    struct whole here, *w = &here;
-    const hibloom_status status = whole_new(&w, store, NULL, how, &args);
-
-    if (status != HIBLOOM_OK)
-        return status;
-    return whole_go(whole_begin_import_file(w, args.out, store, args.text[0], args.text[1]), how);
+    return import(out, store, name, from, key, LATER(import));
 }
 
 hibloom_status hibloom_import_file(hibloom **out, hibloom_store *store, const char *name, const char *path)
 {
-    return call_import_file(out, store, name, path, WAITS(import_file));
+    return import(out, store, name, NULL, path, WAITS(import_file));
 }
 
 hibloom_status hibloom_async_import_file(hibloom **out, hibloom_store *store, const char *name, const char *path,
                                          hibloom_done_fn *done, void *data)
 {
-    return call_import_file(out, store, name, path, LATER(import_file));
+    return import(out, store, name, NULL, path, LATER(import_file));
 }

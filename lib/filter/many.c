@@ -127,8 +127,8 @@ static hibloom_status finish(struct work *work, hibloom_status status)
 /* NULL: out of memory. */
 static struct many *make(hibloom_store *store, size_t n, hibloom_status *each, const struct how *how)
 {
-    struct many *m = call_is_task(store) ? async_new_work(store->async, how, sizeof *m, 0, finish)
-                                         : alloc.malloc(sizeof *m);
+    struct many *m = how_is_task(store) ? async_new_work(store->async, how, sizeof *m, 0, finish)
+                                        : alloc.malloc(sizeof *m);
 
     if (m != NULL) {
         memset((char *)m + sizeof m->work, 0, sizeof *m - sizeof m->work);
@@ -314,7 +314,7 @@ static hibloom_status go(struct many *m, const struct how *how)
 
     for (size_t i = 0; i < m->parts_n && failed && m->opened != NULL; i++)
         filter_free(m->parts[i].filter);
-    if (call_is_task(store) && !failed) {
+    if (how_is_task(store) && !failed) {
         begin_works(m);
         return HIBLOOM_OK;
     }
@@ -324,7 +324,7 @@ static hibloom_status go(struct many *m, const struct how *how)
         run_parts(m);
     status = hand_over(m, true);
     unmake(m);
-    return failed ? status : call_end(store, NULL, status, how);
+    return failed ? status : how_end(store, NULL, status, how);
 }
 
 /* ---- Pairs ------------------------------------------------------------------------------------- */
@@ -369,7 +369,7 @@ static void sort_pairs(struct many *m, const hibloom_pair *pairs, size_t *of)
 static hibloom_status check_pairs(const hibloom_pair *pairs, size_t n, const struct how *how)
 {
     hibloom_store *store = pairs[0].filter->store;
-    const hibloom_status status = call_check(store, how, n);
+    const hibloom_status status = how_check(store, how, n);
 
     for (size_t i = 1; i < n && status == HIBLOOM_OK; i++)
         if (pairs[i].filter->store != store)
@@ -448,9 +448,9 @@ static void make_handles(struct many *m, const char *const *names, const char *s
 static hibloom_status open_many(hibloom **out, hibloom_store *store, const char *const *names, size_t n,
                                 const char *spec, hibloom_status *each, const struct how *how)
 {
-    hibloom_status status = call_check(store, how, n);
+    hibloom_status status = how_check(store, how, n);
 
-    if (status != HIBLOOM_OK || (n == 0 && !call_is_task(store)))
+    if (status != HIBLOOM_OK || (n == 0 && !how_is_task(store)))
         return refuse(store, each, n, status);
     struct many *m = make(store, n, each, how);
     if (m != NULL) {

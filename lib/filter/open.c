@@ -85,7 +85,7 @@ static hibloom_status open_filter(hibloom **out, hibloom *again, hibloom_store *
                                   const char *text, bool bare, const struct how *how)
 {
     struct request wanted = {.said = 0};
-    hibloom_status status = call_check(store, how, 0);
+    hibloom_status status = how_check(store, how, 0);
     hibloom *filter = status == HIBLOOM_OK ? filter_new(store, name, &status) : NULL;
 
     if (filter == NULL)
@@ -95,7 +95,7 @@ static hibloom_status open_filter(hibloom **out, hibloom *again, hibloom_store *
         wanted.create = CREATE_YES;
     if (status == HIBLOOM_OK)
         status = filter_say(filter, &wanted, text, bare);
-    if (status == HIBLOOM_OK && call_is_task(store)) {
+    if (status == HIBLOOM_OK && how_is_task(store)) {
         status = async_open(filter, again, &wanted, out, how);
         explicit_bzero(&wanted, sizeof wanted);
         return status;
@@ -109,7 +109,7 @@ static hibloom_status open_filter(hibloom **out, hibloom *again, hibloom_store *
         status = filter_take_over(again, filter);
     else
         *out = filter_opened(filter);
-    return call_end(store, again, status, how);
+    return how_end(store, again, status, how);
 }
 
 hibloom_status hibloom_open(hibloom **out, hibloom_store *store, const char *name, const char *spec)

@@ -192,35 +192,35 @@ void whole_end_naming(struct whole *w)
     explicit_bzero(&w->naming.place, sizeof w->naming.place); /* the seeds */
 }
 
-static void end(struct whole *w, hibloom_status status)
+static void end(struct whole *w, bool wanted)
 {
     whole_end_naming(w);
 }
 
-struct whole *whole_begin_replace(struct whole *w, hibloom *filter, const char *name)
+static void begin_replacing(struct whole *w, const struct whole_args *args)
 {
-    whole_begin(w, filter->store, NULL);
-    whole_note_filters(w, filter, NULL);
+    const hibloom *filter = args->filter;
+
+    whole_note_filters(w, args->filter, NULL);
     w->end = end;
-    w->naming.name = name;
-    whole_take(w, filter_check_name(filter->store, name), filter->store);
+    w->naming.name = args->text[0];
+    whole_take(w, filter_check_name(w->told, w->naming.name), w->told);
     if (filter->bare)
         whole_fail(w, HIBLOOM_ENOTSUP, "'%s': a bare bitmap is another program's", filter->name);
-    if (task_has_failed(&w->task) || strcmp(filter->name, name) == 0)
-        return w;
+    if (task_has_failed(&w->task) || strcmp(filter->name, w->naming.name) == 0)
+        return;
     if (filter->spec.window != 0)
         fail_window(w, filter->name);
     else
         w->step = whole_replace;
-    return w;
 }
 
 hibloom_status hibloom_replace(hibloom *filter, const char *name)
 {
-    return whole_call(whole_begin_replace, filter, name, WAITS(replace));
+    return whole_call(begin_replacing, &(struct whole_args){.filter = filter, .text = {name}}, WAITS(replace));
 }
 
 hibloom_status hibloom_async_replace(hibloom *filter, const char *name, hibloom_done_fn *done, void *data)
 {
-    return whole_call(whole_begin_replace, filter, name, LATER(replace));
+    return whole_call(begin_replacing, &(struct whole_args){.filter = filter, .text = {name}}, LATER(replace));
 }

@@ -80,14 +80,14 @@ void hibloom_get_stats(const hibloom_store *store, hibloom_stats *out, size_t si
 static hibloom_status list(hibloom_store *store, const char *pattern, hibloom_list_fn *each, void *each_data,
                            const struct how *how)
 {
-    const hibloom_status status = call_check(store, how, 0);
+    const hibloom_status status = how_check(store, how, 0);
 
     if (status != HIBLOOM_OK)
         return status;
     pattern = pattern != NULL ? pattern : "*";
-    if (call_is_task(store))
+    if (how_is_task(store))
         return async_list(store, pattern, each, each_data, how);
-    return call_list(store, pattern, each, each_data, how);
+    return how_list(store, pattern, each, each_data, how);
 }
 
 hibloom_status hibloom_list(hibloom_store *store, const char *pattern, hibloom_list_fn *each, void *data)

@@ -108,10 +108,11 @@ static bool clear_padding(const struct whole *w, unsigned char *bits)
 /* ---- Two filters ----------------------------------------------------------- */
 
 /* False: it has failed already. */
-static bool begin(struct whole *w, hibloom *filter, hibloom *other)
+static bool begin(struct whole *w, const struct whole_args *args)
 {
-    whole_begin(w, filter->store, other != NULL ? other->store : NULL);
-    whole_note_filters(w, filter, other);
+    const hibloom *filter = args->filter;
+
+    whole_note_filters(w, args->filter, args->other);
     if (filter->spec.window != 0)
         whole_fail(w, HIBLOOM_ENOTSUP,
                    "'%s' is a sliding window: a file, or another window, does not share its clock, so items would be "
@@ -194,34 +195,26 @@ static void reach_as_many(struct whole *w)
     whole_reach(w, w->filter, w->pieces.links, merge_links);
 }
 
-struct whole *whole_begin_merge(struct whole *w, hibloom *into, hibloom *from)
+static void begin_merge(struct whole *w, const struct whole_args *args)
 {
-    if (!begin(w, into, from) || !have_same_spec(w))
-        return w;
+    hibloom *into = args->filter, *from = args->other;
+
+    if (!begin(w, args) || !have_same_spec(w))
+        return;
     if (into->store == from->store && strcmp(into->name, from->name) == 0)
         check_there(w, into, check_other);
     else
         whole_reach(w, from, 1, reach_as_many);
-    return w;
-}
-
-static hibloom_status call_merge(hibloom *into, hibloom *from, const struct how *how)
-{
-    struct whole_args args = {.out = NULL};
-    struct whole here, *w = &here;
-    const hibloom_status status = whole_new(&w, into->store, from->store, how, &args);
-
-    return status == HIBLOOM_OK ? whole_go(whole_begin_merge(w, into, from), how) : status;
 }
 
 hibloom_status hibloom_merge(hibloom *into, hibloom *from)
 {
-    return call_merge(into, from, WAITS(merge));
+    return whole_call(begin_merge, &(struct whole_args){.filter = into, .other = from}, WAITS(merge));
 }
 
 hibloom_status hibloom_async_merge(hibloom *into, hibloom *from, hibloom_done_fn *done, void *data)
 {
-    return call_merge(into, from, LATER(merge));
+    return whole_call(begin_merge, &(struct whole_args){.filter = into, .other = from}, LATER(merge));
 }
 
 /* ---- Comparing ------------------------------------------------------------- */
@@ -260,18 +253,25 @@ static void answer(struct whole *w)
     const double both = fmax(items_of(spec, w->compared.a) + items_of(spec, w->compared.b) - either, 0.0);
 
     if (isinf(either))
-        *w->compared.out = (hibloom_comparison){either, (double)NAN, (double)NAN};
+        w->compared.result = (hibloom_comparison){either, (double)NAN, (double)NAN};
     else
-        *w->compared.out = (hibloom_comparison){either, both, either > 0.0 ? fmin(both / either, 1.0) : 1.0};
+        w->compared.result = (hibloom_comparison){either, both, either > 0.0 ? fmin(both / either, 1.0) : 1.0};
 }
 
-struct whole *whole_begin_compare(struct whole *w, hibloom *a, hibloom *b, hibloom_comparison *out)
+static void end_comparing(struct whole *w, bool wanted)
 {
+    if (wanted)
+        filter_fill(w->args->comparison, w->args->size, &w->compared.result, sizeof w->compared.result);
+}
+
+static void begin_comparing(struct whole *w, const struct whole_args *args)
+{
+    hibloom *a = args->filter;
     const struct spec *spec = &a->spec;
 
-    if (!begin(w, a, b))
-        return w;
-    w->compared.out = out;
+    w->end = end_comparing;
+    if (!begin(w, args))
+        return;
     if (spec->growth != 0)
         whole_fail(w, HIBLOOM_ENOTSUP,
                    "'%s' grows: an item may lie in its first link, and in the third of the other filter, so "
@@ -279,47 +279,36 @@ struct whole *whole_begin_compare(struct whole *w, hibloom *a, hibloom *b, hiblo
                    a->name);
     else if (have_same_spec(w) && make_room(w, &w->bits, spec, 1) && make_room(w, &w->more_bits, spec, 1))
         walk_over(w, spec, 1, a, compare_piece, answer);
-    return w;
 }
 
-static hibloom_status call_compare(hibloom *a, hibloom *b, hibloom_comparison *out, size_t size, const struct how *how)
+static hibloom_status compare(hibloom *a, hibloom *b, hibloom_comparison *out, size_t size, const struct how *how)
 {
-    hibloom_comparison comparison = {0};
-    struct whole_args args = {.comparison = out, .size = size};
-    struct whole here, *w = &here;
-    hibloom_status status = whole_new(&w, a->store, b->store, how, &args);
-
-    if (status != HIBLOOM_OK)
-        return status;
-    const bool waits = w == &here;
-    status = whole_go(whole_begin_compare(w, a, b, waits ? &comparison : args.comparison), how);
-    if (status == HIBLOOM_OK && waits)
-        filter_fill(out, size, &comparison, sizeof comparison);
-    return status;
+    return whole_call(begin_comparing, &(struct whole_args){.filter = a, .other = b, .comparison = out, .size = size},
+                      how);
 }
 
 hibloom_status hibloom_compare(hibloom *a, hibloom *b, hibloom_comparison *out, size_t size)
 {
-    return call_compare(a, b, out, size, WAITS(compare));
+    return compare(a, b, out, size, WAITS(compare));
 }
 
 hibloom_status hibloom_async_compare(hibloom *a, hibloom *b, hibloom_comparison *out, size_t size,
                                      hibloom_done_fn *done, void *data)
 {
-    return call_compare(a, b, out, size, LATER(compare));
+    return compare(a, b, out, size, LATER(compare));
 }
 
 /* ---- Files ----------------------------------------------------------------- */
 
 static void commit(struct whole *w)
 {
-    whole_take(w, filter_file_commit(&w->saved.file), w->told);
+    whole_take(w, filter_file_commit(&w->file), w->told);
 }
 
 static void save_piece(struct whole *w)
 {
     clear_padding(w, w->bits);
-    whole_take(w, filter_file_write(&w->saved.file, w->bits, (size_t)w->pieces.piece.len), w->told);
+    whole_take(w, filter_file_write(&w->file, w->bits, (size_t)w->pieces.piece.len), w->told);
     w->step = go_on;
 }
 
@@ -330,55 +319,44 @@ static void save_links(struct whole *w)
 
     if (!make_room(w, &w->bits, &filter->spec, links))
         return;
-    whole_take(w, filter_file_create(&w->saved.file, w->saved.path, w->saved.fd, &filter->spec, links, &w->told->error),
+    whole_take(w, filter_file_create(&w->file, w->args->text[0], w->args->fd, &filter->spec, links, &w->told->error),
                w->told);
     walk_over(w, &filter->spec, links, filter, save_piece, commit);
 }
 
-static void end_file(struct whole *w, hibloom_status status)
+static void end_file(struct whole *w, bool wanted)
 {
-    filter_file_close(&w->saved.file);
+    filter_file_close(&w->file);
 }
 
-struct whole *whole_begin_save(struct whole *w, hibloom *filter, const char *path, int fd)
+static void begin_saving(struct whole *w, const struct whole_args *args)
 {
-    if (begin(w, filter, NULL))
-        whole_reach(w, filter, 1, save_links);
     w->end = end_file;
-    w->saved.path = path;
-    w->saved.fd = fd;
-    return w;
-}
-
-static hibloom_status call_save(hibloom *filter, const char *path, int fd, const struct how *how)
-{
-    struct whole_args args = {.text = {path}};
-    struct whole here, *w = &here;
-    const hibloom_status status = whole_new(&w, filter->store, NULL, how, &args);
-
-    return status == HIBLOOM_OK ? whole_go(whole_begin_save(w, filter, args.text[0], fd), how) : status;
+    if (begin(w, args))
+        whole_reach(w, args->filter, 1, save_links);
 }
 
 hibloom_status hibloom_save(hibloom *filter, const char *path)
 {
-    return call_save(filter, path, -1, WAITS(save));
+    return whole_call(begin_saving, &(struct whole_args){.filter = filter, .text = {path}}, WAITS(save));
 }
 
 hibloom_status hibloom_async_save(hibloom *filter, const char *path, hibloom_done_fn *done, void *data)
 {
-    return call_save(filter, path, -1, LATER(save));
+    return whole_call(begin_saving, &(struct whole_args){.filter = filter, .text = {path}}, LATER(save));
 }
 
+/* A loop has no such call: it names the one to a path. */
 hibloom_status hibloom_save_fd(hibloom *filter, int fd)
 {
-    return call_save(filter, NULL, fd, WAITS(save)); /* a loop has no such call: it names that one */
+    return whole_call(begin_saving, &(struct whole_args){.filter = filter, .fd = fd}, WAITS(save));
 }
 
 static void read_piece(struct whole *w)
 {
-    whole_take(w, filter_file_read(&w->saved.file, w->bits, (size_t)w->pieces.piece.len), w->told);
+    whole_take(w, filter_file_read(&w->file, w->bits, (size_t)w->pieces.piece.len), w->told);
     if (!task_has_failed(&w->task) && clear_padding(w, w->bits))
-        whole_take(w, filter_file_corrupt(&w->saved.file, "was altered: bits are set behind its last one"), w->told);
+        whole_take(w, filter_file_corrupt(&w->file, "was altered: bits are set behind its last one"), w->told);
     w->step = go_on;
 }
 
@@ -392,46 +370,44 @@ static void load_piece(struct whole *w)
 /* One walk over the file, which ends in its checksum. */
 static void check_sum(struct whole *w)
 {
-    whole_take(w, filter_file_check(&w->saved.file), w->told);
+    whole_take(w, filter_file_check(&w->file), w->told);
 }
 
 static void load_links(struct whole *w)
 {
-    whole_take(w, filter_file_rewind(&w->saved.file), w->told);
-    walk_over(w, &w->saved.file.spec, w->saved.file.links, NULL, load_piece, check_sum);
+    whole_take(w, filter_file_rewind(&w->file), w->told);
+    walk_over(w, &w->file.spec, w->file.links, NULL, load_piece, check_sum);
 }
 
 static void file_checked(struct whole *w)
 {
     check_sum(w);
-    if (!spec_says(&w->filter->spec, w->saved.file.text))
+    if (!spec_says(&w->filter->spec, w->file.text))
         whole_fail(w, HIBLOOM_EMISMATCH,
                    "'%s' and the filter in %.256s have different specs or seeds; "
                    "open one with the text of hibloom_file_spec",
-                   w->filter->name, w->saved.path);
+                   w->filter->name, w->args->text[0]);
     if (!task_has_failed(&w->task))
-        whole_reach(w, w->filter, w->saved.file.links, load_links);
+        whole_reach(w, w->filter, w->file.links, load_links);
 }
 
 /* First it is only seen that the file is whole. */
-struct whole *whole_begin_load(struct whole *w, hibloom *into, const char *path)
+static void begin_loading(struct whole *w, const struct whole_args *args)
 {
-    if (!begin(w, into, NULL))
-        return w;
+    if (!begin(w, args))
+        return;
     w->end = end_file;
-    w->saved.path = path;
-    whole_take(w, filter_file_open(&w->saved.file, path, &into->store->error), into->store);
-    if (!task_has_failed(&w->task) && make_room(w, &w->bits, &w->saved.file.spec, w->saved.file.links))
-        walk_over(w, &w->saved.file.spec, w->saved.file.links, NULL, read_piece, file_checked);
-    return w;
+    whole_take(w, filter_file_open(&w->file, args->text[0], &w->told->error), w->told);
+    if (!task_has_failed(&w->task) && make_room(w, &w->bits, &w->file.spec, w->file.links))
+        walk_over(w, &w->file.spec, w->file.links, NULL, read_piece, file_checked);
 }
 
 hibloom_status hibloom_restore(hibloom *into, const char *path)
 {
-    return whole_call(whole_begin_load, into, path, WAITS(restore));
+    return whole_call(begin_loading, &(struct whole_args){.filter = into, .text = {path}}, WAITS(restore));
 }
 
 hibloom_status hibloom_async_restore(hibloom *into, const char *path, hibloom_done_fn *done, void *data)
 {
-    return whole_call(whole_begin_load, into, path, LATER(restore));
+    return whole_call(begin_loading, &(struct whole_args){.filter = into, .text = {path}}, LATER(restore));
 }

@@ -114,21 +114,6 @@ void whole_await(struct whole *w, hibloom_store *at, whole_step *step)
 
 /* ---- The task -------------------------------------------------------------------------------- */
 
-/* The store whose task it is. */
-static hibloom_store *sender_of(hibloom_store *told, hibloom_store *other)
-{
-    return other != NULL && store_is_in_memory(told) ? other : told;
-}
-
-/* Data that a server forgot makes it wrong, as it does a remove. */
-void whole_begin(struct whole *w, hibloom_store *told, hibloom_store *other)
-{
-    memset(w, 0, sizeof *w);
-    w->task = (struct task){.class = &whole_class, .removes = true};
-    w->told = told;
-    w->store = sender_of(told, other);
-}
-
 struct link *whole_link(const hibloom *filter, uint32_t i)
 {
     return redis_link(redis_filter_of(filter), i);
@@ -152,7 +137,7 @@ void whole_note_filters(struct whole *w, hibloom *filter, hibloom *other)
 }
 
 /* The words of a failure are those of the driver, or these are in their place. */
-static hibloom_status end(struct whole *w)
+static hibloom_status end(struct whole *w, bool wanted)
 {
     const hibloom_status status = w->task.status;
 
@@ -166,10 +151,24 @@ static hibloom_status end(struct whole *w)
         w->told->error = w->store->error;
     task_end(&w->task);
     if (w->end != NULL)
-        w->end(w, status);
+        w->end(w, wanted && status == HIBLOOM_OK);
     alloc.free(w->bits);
     alloc.free(w->more_bits);
     return status;
+}
+
+/* ---- The call -------------------------------------------------------------------------------- */
+
+/* Data that a server forgot makes it wrong, as it does a remove. */
+static void begin(struct whole *w, whole_begin_fn *begin_call, const struct whole_args *args, hibloom_store *told,
+                  hibloom_store *sender)
+{
+    memset(w, 0, sizeof *w);
+    w->task = (struct task){.class = &whole_class, .removes = true};
+    w->args = args;
+    w->told = told;
+    w->store = sender;
+    begin_call(w, args);
 }
 
 static hibloom_status run(struct whole *w)
@@ -180,95 +179,66 @@ static hibloom_status run(struct whole *w)
         (void)redis->run(redis, &w->task);
     else if (!task_has_failed(&w->task))
         (void)next(&w->task, NULL); /* it sends nothing */
-    return end(w);
+    return end(w, true);
 }
-
-/* ---- The call -------------------------------------------------------------------------------- */
 
 /* On a loop. */
 struct whole_work {
     struct work work;
     struct whole whole;
-    hibloom *made; /* the results, until it has ended */
-    hibloom_comparison compared;
-    struct whole_args args; /* where they go */
+    struct whole_args args;
     char texts[];
 };
 
-static struct whole_work *work_of(struct whole *w)
-{
-    return (struct whole_work *)((char *)w - offsetof(struct whole_work, whole));
-}
-
 static hibloom_status finish(struct work *work, hibloom_status status)
 {
-    struct whole_work *own = (struct whole_work *)work;
-
-    status = end(&own->whole);
-    if (work->done == NULL)
-        filter_close(own->made);
-    else if (own->made != NULL)
-        *own->args.out = own->made;
-    if (work->done != NULL && status == HIBLOOM_OK && own->args.comparison != NULL)
-        filter_fill(own->args.comparison, own->args.size, &own->compared, sizeof own->compared);
-    return status;
+    return end(&((struct whole_work *)work)->whole, work->done != NULL);
 }
 
-static hibloom_status new_work(struct whole **w, struct async *async, const struct how *how, struct whole_args *args)
+/* NULL: out of memory. */
+static struct whole_work *new_work(struct async *async, const struct whole_args *args, const struct how *how)
 {
-    struct whole_work *own;
-    size_t len[2], size = sizeof *own;
+    size_t len[2], size = sizeof(struct whole_work);
 
     for (int i = 0; i < 2; i++)
         size += len[i] = args->text[i] != NULL ? strlen(args->text[i]) + 1 : 0;
-    own = async_new_work(async, how, size, 0, finish);
+    struct whole_work *own = async_new_work(async, how, size, 0, finish);
     if (own == NULL)
-        return HIBLOOM_ENOMEM;
-    own->made = NULL;
+        return NULL;
     own->args = *args;
     char *at = own->texts;
     for (int i = 0; i < 2; i++) {
-        args->text[i] = len[i] > 0 ? memcpy(at, args->text[i], len[i]) : NULL;
+        own->args.text[i] = len[i] > 0 ? memcpy(at, args->text[i], len[i]) : NULL;
         at += len[i];
     }
-    args->out = args->out != NULL ? &own->made : NULL;
-    args->comparison = args->comparison != NULL ? &own->compared : NULL;
-    *w = &own->whole;
-    return HIBLOOM_OK;
+    return own;
 }
 
-hibloom_status whole_new(struct whole **w, hibloom_store *store, hibloom_store *other, const struct how *how,
-                         struct whole_args *args)
+hibloom_status whole_call(whole_begin_fn *begin_call, const struct whole_args *args, const struct how *how)
 {
-    if (store->class == NULL || (other != NULL && other->class == NULL))
+    hibloom_store *told = args->filter != NULL ? args->filter->store : args->store;
+    hibloom_store *other = args->other != NULL ? args->other->store : args->from;
+    struct whole here;
+
+    if (told->class == NULL || (other != NULL && other->class == NULL))
         return HIBLOOM_EINVAL; /* its error already says why there is no store */
-    hibloom_store *sender = sender_of(store, other);
-    const hibloom_status status = call_check(sender, how, 0);
-    if (status != HIBLOOM_OK && sender != store)
-        store->error = sender->error;
-    return status == HIBLOOM_OK && call_is_task(sender) ? new_work(w, sender->async, how, args) : status;
-}
-
-hibloom_status whole_go(struct whole *w, const struct how *how)
-{
-    hibloom_store *store = w->store;
-    hibloom *filter = w->filter;
-
-    if (!call_is_task(store))
-        return call_end(store, filter, run(w), how);
-    struct whole_work *own = work_of(w);
-    own->work.filter = filter;
-    own->work.other = w->other;
-    return async_begin(&own->work, &w->task);
-}
-
-hibloom_status whole_call(whole_begin_fn *begin, hibloom *filter, const char *text, const struct how *how)
-{
-    struct whole_args args = {.text = {text}};
-    struct whole here, *w = &here;
-    const hibloom_status status = whole_new(&w, filter->store, NULL, how, &args);
-
-    return status == HIBLOOM_OK ? whole_go(begin(w, filter, args.text[0]), how) : status;
+    hibloom_store *sender = other != NULL && store_is_in_memory(told) ? other : told;
+    const hibloom_status status = how_check(sender, how, 0);
+    if (status != HIBLOOM_OK && sender != told)
+        told->error = sender->error;
+    if (status != HIBLOOM_OK)
+        return status;
+    if (!how_is_task(sender)) {
+        begin(&here, begin_call, args, told, sender);
+        return how_end(sender, args->filter, run(&here), how);
+    }
+    struct whole_work *own = new_work(sender->async, args, how);
+    if (own == NULL)
+        return HIBLOOM_ENOMEM;
+    begin(&own->whole, begin_call, &own->args, told, sender);
+    own->work.filter = args->filter;
+    own->work.other = args->other;
+    return async_begin(&own->work, &own->whole.task);
 }
 
 /* ---- Inner tasks, or the same in memory -------------------------------------------------------- */

@@ -27,17 +27,21 @@
 struct whole;
 typedef void whole_step(struct whole *);
 
-/* transfer.c, to save and load: the file. */
-struct whole_saved {
-    const char *path; /* NULL: it is written to */
-    int fd;           /* this descriptor */
-    struct filter_file file;
+/* The arguments of a call, those that it has. */
+struct whole_args {
+    hibloom *filter, *other;
+    hibloom_store *store, *from; /* of an import; from NULL: a file's */
+    const char *text[2];         /* names, paths */
+    int fd;                      /* to save to, if there is no path */
+    hibloom **out;
+    hibloom_comparison *comparison;
+    size_t size; /* of that, as the caller has it */
 };
 
 /* transfer.c, to compare: bits that are set. */
 struct whole_compared {
     uint64_t a, b, either;
-    hibloom_comparison *out;
+    hibloom_comparison result;
 };
 
 /* replace.c: a name is taken. */
@@ -54,10 +58,7 @@ struct whole_naming {
 
 /* import.c: the dump that is read. */
 struct whole_dump {
-    hibloom_store *from; /* NULL: from a file */
-    const char *key;
-    const char *path;
-    FILE *file;
+    FILE *file;      /* NULL: it comes from a server */
     char whose[300]; /* for words */
     struct dumped piece;
     unsigned char header[REDISBLOOM_HEADER_ROOM];
@@ -65,12 +66,12 @@ struct whole_dump {
     struct redisbloom filter; /* the content of the header */
     struct request wanted;    /* its filter, which is made aside, and expires unless it is moved */
     uint64_t bits_set[SPEC_LINKS_MAX];
-    hibloom **out; /* the filter */
-    bool opened;   /* and is open */
+    bool opened; /* the filter is */
 };
 
 struct whole {
     struct task task; /* its filter and `from` are handles of its store */
+    const struct whole_args *args;
     union {
         struct task inner; /* while task.inner is not NULL; one of: */
         struct links links;
@@ -103,10 +104,11 @@ struct whole {
 
     struct link *alone; /* that of the inner task, which no handle has; else NULL */
 
-    /* What one kind of call has beside that, all 0 at first, and the function that frees it; NULL: nothing has to be. */
-    void (*end)(struct whole *, hibloom_status);
+    /* What one kind of call has beside that, all 0 at first, and the function that frees it; NULL: nothing has to be.
+     * `wanted`: it went well, and its caller gets the results. */
+    void (*end)(struct whole *, bool wanted);
     union {
-        struct whole_saved saved;
+        struct filter_file file; /* transfer.c, to save and load */
         struct whole_compared compared;
         struct { /* an import ends as a replacement */
             struct whole_naming naming;
@@ -115,39 +117,14 @@ struct whole {
     };
 };
 
-/* Each returns the task. It is run by a driver, and then ended. Paths, names and filters must outlive it. */
-struct whole *whole_begin_merge(struct whole *, hibloom *into, hibloom *from);
-struct whole *whole_begin_save(struct whole *, hibloom *, const char *path, int fd); /* fd: if path is NULL */
-struct whole *whole_begin_load(struct whole *, hibloom *into, const char *path);
-struct whole *whole_begin_compare(struct whole *, hibloom *a, hibloom *b, hibloom_comparison *out);
-struct whole *whole_begin_replace(struct whole *, hibloom *, const char *name);
-struct whole *whole_begin_import(struct whole *, hibloom **out, hibloom_store *, const char *name, hibloom_store *from,
-                                 const char *key);
-struct whole *whole_begin_import_file(struct whole *, hibloom **out, hibloom_store *, const char *name,
-                                      const char *path);
-
-/* A call begins: may it be made so on these stores, of which the second may be NULL? *w is the room for its task; on a
- * loop it is replaced by one that lasts, and the args by copies. whole_go runs the task, or hands it to the loop. */
-struct whole_args {
-    const char *text[2];
-    hibloom **out;
-    hibloom_comparison *comparison;
-    size_t size; /* of that, as the caller has it */
-};
-hibloom_status whole_new(struct whole **w, hibloom_store *, hibloom_store *other, const struct how *,
-                         struct whole_args *);
-hibloom_status whole_go(struct whole *, const struct how *);
-
-/* A whole call that is about one filter and one text. */
-typedef struct whole *whole_begin_fn(struct whole *, hibloom *, const char *text);
-hibloom_status whole_call(whole_begin_fn *, hibloom *, const char *text, const struct how *);
+/* A call: whether it may be made so on its stores, then its task, which `begin` begins. On a loop the texts are
+ * copied. Filters must outlive it. */
+typedef void whole_begin_fn(struct whole *, const struct whole_args *);
+hibloom_status whole_call(whole_begin_fn *begin, const struct whole_args *, const struct how *);
 
 /* ---- For its files ------------------------------------------------------------------------- */
 
-/* `other`: a further store; may be the same, or NULL. */
-void whole_begin(struct whole *, hibloom_store *told, hibloom_store *other);
-
-/* These are handles of it; `other` may be NULL. */
+/* Its filters are handles of it; `other` may be NULL. */
 void whole_note_filters(struct whole *, hibloom *, hibloom *other);
 
 /* It fails, and its server has nothing to do with that. The same unless that is OK, in the words of the store. */

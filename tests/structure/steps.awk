@@ -132,7 +132,7 @@ function read_body(id,    text, before, word, last, gap, called, to, at, i, part
 
 # A function that begins a task, if it leads to a step.
 function begins(id) {
-    return names[id] ~ /_begin(_|$)/ && heads[id] !~ /(^| )static / && names[id] !~ /^(talk|outbox|link|command)_begin/
+    return heads[id] ~ /, const struct whole_args \*args\)$/ || names[id] ~ /_begin(_|$)/ && heads[id] !~ /(^| )static / && names[id] !~ /^(talk|outbox|link|command)_begin/
 }
 
 function reach(id,    to, i, n) {

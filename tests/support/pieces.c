@@ -6,55 +6,57 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const struct piece *piece;
 static unsigned char *bytes;
+static const unsigned char *more;
 static uint32_t wanted;
 
-static void read_one(struct whole *w)
+static void read_one(struct whole *w, const struct whole_args *args)
 {
-    whole_read(w, w->filter, bytes, NULL);
+    whole_note_filters(w, args->filter, NULL);
+    w->pieces.piece = *piece;
+    whole_read(w, args->filter, bytes, NULL);
 }
 
-static void merge_one(struct whole *w)
+static void merge_one(struct whole *w, const struct whole_args *args)
 {
-    whole_merge(w, w->filter, NULL);
+    whole_note_filters(w, args->filter, NULL);
+    w->pieces.piece = *piece;
+    w->bits = malloc((size_t)piece->len); /* which its end frees */
+    assert_non_null(w->bits);
+    memcpy(w->bits, more, (size_t)piece->len);
+    whole_merge(w, args->filter, NULL);
 }
 
-static void reach(struct whole *w)
+static void reach(struct whole *w, const struct whole_args *args)
 {
-    whole_reach(w, w->filter, wanted, NULL);
+    whole_note_filters(w, args->filter, NULL);
+    whole_reach(w, args->filter, wanted, NULL);
 }
 
-static void run(hibloom *filter, const struct piece *piece, const unsigned char *bits, void (*step)(struct whole *))
+static void run(hibloom *filter, whole_begin_fn *begin)
 {
-    struct whole w;
-
-    whole_begin(&w, filter->store, NULL);
-    whole_note_filters(&w, filter, NULL);
-    w.step = step;
-    w.pieces.piece = *piece;
-    if (bits != NULL) {
-        w.bits = malloc((size_t)piece->len); /* which its end frees */
-        assert_non_null(w.bits);
-        memcpy(w.bits, bits, (size_t)piece->len);
-    }
-    assert_ok(whole_go(&w, WAITS(piece)), filter->store);
+    assert_ok(whole_call(begin, &(struct whole_args){.filter = filter}, WAITS(piece)), filter->store);
 }
 
-void piece_read(hibloom *filter, const struct piece *piece, unsigned char *out)
+void piece_read(hibloom *filter, const struct piece *of, unsigned char *out)
 {
+    piece = of;
     bytes = out;
-    run(filter, piece, NULL, read_one);
+    run(filter, read_one);
 }
 
-void piece_merge(hibloom *filter, const struct piece *piece, const unsigned char *bits)
+void piece_merge(hibloom *filter, const struct piece *of, const unsigned char *bits)
 {
-    run(filter, piece, bits, merge_one);
+    piece = of;
+    more = bits;
+    run(filter, merge_one);
 }
 
 uint32_t links_reach(hibloom *filter, uint32_t links)
 {
     wanted = links;
-    run(filter, &(struct piece){0}, NULL, reach);
+    run(filter, reach);
     return whole_links(filter);
 }
 
