@@ -57,12 +57,21 @@ hibloom_status how_end(hibloom_store *, hibloom *, hibloom_status, const struct 
 /* hibloom_list, made at once: its owner's function may make calls in the middle of it, and free the store. */
 hibloom_status how_list(hibloom_store *, const char *pattern, hibloom_list_fn *, void *each_data, const struct how *);
 
-/* The calls as works. The first two take a handle over that is not open: to open it, which goes to *out or becomes that
- * of `again`; or one for its name alone. `out` and its size: of a count. */
+/* A call on a whole filter. `made`: it is not open, and the call's. It is opened, and goes to *out, or its filter becomes
+ * that of `filter`; or it is there for its name alone. */
 struct request;
-hibloom_status async_open(hibloom *, hibloom *again, const struct request *wanted, hibloom **out, const struct how *);
-hibloom_status async_by_name(hibloom *, enum links_goal, const struct how *);
-hibloom_status async_links(hibloom *, enum links_goal, uint64_t ms, hibloom_info *out, size_t size, const struct how *);
+struct links_call {
+    enum links_goal goal;
+    hibloom *filter, *made; /* NULL: none */
+    const struct request *wanted;
+    uint64_t ms;
+    hibloom **out;
+    hibloom_info *info; /* of a count; NULL: it is none */
+    size_t size;
+};
+hibloom_status links_call(hibloom_store *, const struct links_call *, const struct how *);
+
+/* The other calls as works. */
 hibloom_status async_items(hibloom *, enum store_call, const hibloom_item *, size_t n, bool *answers,
                            const struct how *);
 hibloom_status async_list(hibloom_store *, const char *pattern, hibloom_list_fn *, void *each_data, const struct how *);

@@ -13,97 +13,62 @@
 struct links_work {
     struct work work;
     struct links links;
+    struct links_call call;
     struct request wanted;
-    hibloom *made; /* a handle that is the work's; NULL: none */
-    hibloom **out; /* where it goes; NULL: nowhere, or in the place of the work's */
-    void *info;    /* where the count goes; NULL: nowhere */
-    size_t info_size;
 };
 
-/* It is open, and its owner is still there. */
-static hibloom_status hand_over(struct links_work *own)
+static hibloom_status hand_over(const struct links_call *call, hibloom_status status, const struct store_count *count,
+                                bool wanted)
 {
-    hibloom *again = own->work.filter;
+    const bool opened = call->goal == LINKS_OPEN && status == HIBLOOM_OK;
 
-    if (again != NULL && again->uses > 1) {
-        filter_close(own->made);
-        return error_set(&again->store->error, HIBLOOM_EBUSY, "'%s': other calls on its handle are pending",
-                         again->name);
-    }
-    if (again != NULL)
-        return filter_take_over(again, own->made);
-    *own->out = filter_opened(own->made);
-    return HIBLOOM_OK;
+    if (opened && wanted && call->filter != NULL)
+        return filter_take_over(call->filter, call->made);
+    if (opened && wanted)
+        *call->out = filter_opened(call->made);
+    else if (opened)
+        filter_close(call->made);
+    else
+        filter_free(call->made);
+    if (call->info != NULL && status == HIBLOOM_OK && wanted)
+        filter_say_count(count, call->info, call->size);
+    return status;
 }
 
 static hibloom_status finish_links(struct work *work, hibloom_status status)
 {
     struct links_work *own = (struct links_work *)work;
-    const bool opened = own->links.goal == LINKS_OPEN && status == HIBLOOM_OK;
+    hibloom *filter = work->filter;
+    bool wanted = work->done != NULL;
+    const bool busy = wanted && status == HIBLOOM_OK && own->call.made != NULL && filter != NULL && filter->uses > 1;
 
     task_release(&own->links.task);
     explicit_bzero(&own->wanted, sizeof own->wanted);
-    if (opened && work->done != NULL)
-        return hand_over(own);
-    if (opened)
-        filter_close(own->made);
-    else
-        filter_free(own->made);
-    if (own->info != NULL && status == HIBLOOM_OK && work->done != NULL)
-        filter_say_count(&own->links.count, own->info, own->info_size);
-    return status;
+    status = hand_over(&own->call, status, &own->links.count, wanted && !busy);
+    return !busy ? status
+                 : error_set(&filter->store->error, HIBLOOM_EBUSY, "'%s': other calls on its handle are pending",
+                             filter->name);
 }
 
-/* For a handle that it makes, or is given. NULL: out of memory, and that is freed. */
-static struct links_work *new_links(hibloom_store *store, hibloom *made, const struct how *how)
+hibloom_status links_call(hibloom_store *store, const struct links_call *call, const struct how *how)
 {
-    struct links_work *own = async_new_work(store->async, how, sizeof *own, 0, finish_links);
+    hibloom *filter = call->made != NULL ? call->made : call->filter;
+    struct store_count count;
 
-    if (own == NULL) {
-        filter_free(made);
-        return NULL;
+    if (!how_is_task(store)) {
+        const hibloom_status status = store->class->links(filter, call->goal, call->wanted, call->ms, &count);
+        return how_end(store, call->filter, hand_over(call, status, &count, true), how);
     }
-    own->made = made;
-    own->out = NULL;
-    own->info = NULL;
-    return own;
-}
-
-hibloom_status async_open(hibloom *filter, hibloom *again, const struct request *wanted, hibloom **out,
-                          const struct how *how)
-{
-    struct links_work *own = new_links(filter->store, filter, how);
-
-    if (own == NULL)
+    struct links_work *own = async_new_work(store->async, how, sizeof *own, 0, finish_links);
+    if (own == NULL) {
+        filter_free(call->made);
         return HIBLOOM_ENOMEM;
-    own->work.filter = again;
-    own->out = out;
-    own->wanted = *wanted;
-    links_begin(&own->links, LINKS_OPEN, filter, &own->wanted, 0);
-    return async_begin(&own->work, &own->links.task);
-}
-
-hibloom_status async_by_name(hibloom *filter, enum links_goal goal, const struct how *how)
-{
-    struct links_work *own = new_links(filter->store, filter, how);
-
-    if (own == NULL)
-        return HIBLOOM_ENOMEM;
-    links_begin(&own->links, goal, filter, NULL, 0);
-    return async_begin(&own->work, &own->links.task);
-}
-
-hibloom_status async_links(hibloom *filter, enum links_goal goal, uint64_t ms, hibloom_info *out, size_t size,
-                           const struct how *how)
-{
-    struct links_work *own = new_links(filter->store, NULL, how);
-
-    if (own == NULL)
-        return HIBLOOM_ENOMEM;
-    own->work.filter = filter;
-    own->info = out;
-    own->info_size = size;
-    links_begin(&own->links, goal, filter, NULL, ms);
+    }
+    own->work.filter = call->filter;
+    own->call = *call;
+    if (call->wanted != NULL)
+        own->wanted = *call->wanted;
+    links_begin(&own->links, call->goal, filter, call->wanted != NULL ? &own->wanted : NULL, call->ms);
     return async_begin(&own->work, &own->links.task);
 }
 

@@ -14,13 +14,7 @@ static hibloom_status call_by_name(hibloom_store *store, const char *name, enum 
     hibloom_status status = how_check(store, how, 0);
     hibloom *filter = status == HIBLOOM_OK ? filter_new(store, name, &status) : NULL;
 
-    if (filter == NULL)
-        return status;
-    if (how_is_task(store))
-        return async_by_name(filter, goal, how);
-    status = store->class->links(filter, goal, NULL, 0, NULL);
-    filter_free(filter);
-    return how_end(store, NULL, status, how);
+    return filter != NULL ? links_call(store, &(struct links_call){.goal = goal, .made = filter}, how) : status;
 }
 
 hibloom_status hibloom_repair(hibloom_store *store, const char *name)
@@ -191,19 +185,14 @@ static hibloom_status call_links(hibloom *filter, enum links_goal goal, uint64_t
                                  const struct how *how)
 {
     hibloom_store *store = filter->store;
-    struct store_count count;
     hibloom_status status = how_check(store, how, 0);
 
     if (status == HIBLOOM_OK && ms > WORDS_TTL_MAX)
         status = error_set(&store->error, HIBLOOM_ERANGE, "more time than a time to live can have");
     if (status != HIBLOOM_OK)
         return status;
-    if (how_is_task(store))
-        return async_links(filter, goal, ms, out, size, how);
-    status = store->class->links(filter, goal, NULL, ms, &count);
-    if (status == HIBLOOM_OK && out != NULL)
-        filter_say_count(&count, out, size);
-    return how_end(store, filter, status, how);
+    const struct links_call call = {.goal = goal, .filter = filter, .ms = ms, .info = out, .size = size};
+    return links_call(store, &call, how);
 }
 
 hibloom_status hibloom_get_info(hibloom *filter, hibloom_info *out, size_t size)

@@ -281,10 +281,11 @@ static void begin_work(struct part *part)
     struct many *m = part->many;
     const struct how how = {.async = true, .done = part_done, .data = part};
     bool *answers = m->answers != NULL ? m->answers + part->first : NULL;
-    const hibloom_status status = m->opened != NULL
-                                      ? async_open(part->filter, NULL, &m->wanted, &m->opened[part->first], &how)
-                                      : async_items(part->filter, m->call, m->items + part->first, part->n, answers,
-                                                    &how);
+    hibloom **opened = m->opened != NULL ? m->opened + part->first : NULL;
+    const struct links_call call = {.goal = LINKS_OPEN, .made = part->filter, .wanted = &m->wanted, .out = opened};
+    const hibloom_status status = opened != NULL ? links_call(m->store, &call, &how)
+                                                 : async_items(part->filter, m->call, m->items + part->first, part->n,
+                                                               answers, &how);
 
     if (status != HIBLOOM_OK)
         part_done(status, part);

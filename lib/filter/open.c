@@ -95,21 +95,15 @@ static hibloom_status open_filter(hibloom **out, hibloom *again, hibloom_store *
         wanted.create = CREATE_YES;
     if (status == HIBLOOM_OK)
         status = filter_say(filter, &wanted, text, bare);
-    if (status == HIBLOOM_OK && how_is_task(store)) {
-        status = async_open(filter, again, &wanted, out, how);
-        explicit_bzero(&wanted, sizeof wanted);
-        return status;
-    }
-    if (status == HIBLOOM_OK)
-        status = store->class->links(filter, LINKS_OPEN, &wanted, 0, NULL);
-    explicit_bzero(&wanted, sizeof wanted); /* the seed */
     if (status != HIBLOOM_OK)
         filter_free(filter);
-    else if (again != NULL)
-        status = filter_take_over(again, filter);
     else
-        *out = filter_opened(filter);
-    return how_end(store, again, status, how);
+        status = links_call(
+            store,
+            &(struct links_call){.goal = LINKS_OPEN, .filter = again, .made = filter, .wanted = &wanted, .out = out},
+            how);
+    explicit_bzero(&wanted, sizeof wanted); /* the seed */
+    return status;
 }
 
 hibloom_status hibloom_open(hibloom **out, hibloom_store *store, const char *name, const char *spec)
