@@ -1,15 +1,20 @@
 /* links.c: what is done with a whole filter, link after link. See links.h. */
 #include "redis/links.h"
-#include "redis/grow.h"
 #include "redis/store.h"
 #include "spec/spec.h"
 
 #include <string.h>
 
+#define ATTEMPTS 10u /* each that fails is somebody else's that went on */
+
+static void go_on(struct links *);
+static void run_root(struct links *);
+static void grow(struct links *);
+
 /* ---- The inner task -------------------------------------------------------------------- */
 
-struct life *links_begin_life(struct links *l, enum life_goal goal, struct link *link, const struct spec *makes,
-                              const struct request *said, void (*ended)(struct links *))
+static struct life *begin_life(struct links *l, enum life_goal goal, struct link *link, const struct spec *makes,
+                               const struct request *said, void (*ended)(struct links *))
 {
     life_begin(&l->life, goal, link, makes, said);
     l->ended = ended;
@@ -17,14 +22,14 @@ struct life *links_begin_life(struct links *l, enum life_goal goal, struct link 
 }
 
 /* Asks the root's guard of a link. */
-void links_prove(struct links *l, struct link *link, void (*ended)(struct links *))
+static void prove(struct links *l, struct link *link, void (*ended)(struct links *))
 {
     talk_begin(&l->talk, link, guard_ask_root);
     l->ended = ended;
 }
 
 /* Whether it did well; else this one has failed like it. */
-bool links_end_inner(struct links *l)
+static bool end_inner(struct links *l)
 {
     task_release(&l->inner);
     task_end_as(&l->task, &l->inner);
@@ -53,13 +58,11 @@ bool links_are_in_doubt(struct redis_filter *filter)
     return must_look(filter) || first_untold(filter) < redis_links(filter);
 }
 
-static void run_root(struct links *);
-
 /* A filter that is removed, or made anew, meanwhile is opened again. */
-void links_open_again(struct links *l)
+static void open_again(struct links *l)
 {
     if (l->goal != LINKS_OPEN || (l->task.status != HIBLOOM_ENOTFOUND && l->task.status != HIBLOOM_EMISMATCH) ||
-        l->attempts++ >= LINKS_ATTEMPTS)
+        l->attempts++ >= ATTEMPTS)
         return;
     l->task.status = HIBLOOM_OK;
     run_root(l);
@@ -69,57 +72,301 @@ static void judge_lost(struct links *l)
 {
     char name[LINK_NAME_SIZE];
 
-    if (links_end_inner(l)) {
+    if (end_inner(l)) {
         keys_link(name, l->filter->handle->name, redis_links(l->filter));
         guard_fail_link(&l->task, name);
     } else {
-        links_open_again(l);
+        open_again(l);
     }
 }
 
 /* It is open, and becomes the handle's. */
-void links_take_link(struct links *l)
+static void take_link(struct links *l)
 {
     const bool added = link_add(l->link);
 
     l->link = NULL;
     if (added)
-        links_go_on(l);
+        go_on(l);
     else
         task_no_memory(&l->task);
 }
 
-static void link_opened(struct links *l)
-{
-    if (links_before_next(l)->untold && links_mends(l))
-        return;
-    if (l->inner.status == HIBLOOM_ENOTFOUND || l->inner.status == HIBLOOM_EMISMATCH) {
-        task_release(&l->inner);
-        links_prove(l, l->task.link, judge_lost);
-    } else if (links_end_inner(l)) {
-        links_take_link(l);
-    }
-}
-
 /* That is done with a further link, in a handle of its own. */
-void links_begin_link(struct links *l, enum life_goal goal, uint32_t number, const struct spec *makes,
-                      struct life_link link, void (*ended)(struct links *))
+static void begin_link(struct links *l, enum life_goal goal, uint32_t number, const struct spec *makes,
+                       struct life_link link, void (*ended)(struct links *))
 {
     link_free(l->link);
     l->link = link_new(l->filter, number);
     if (l->link == NULL)
         task_no_memory(&l->task);
     else
-        links_begin_life(l, goal, l->link, makes, NULL, ended)->link = link;
+        begin_life(l, goal, l->link, makes, NULL, ended)->link = link;
 }
 
-/* The link that the newest one tells of. */
+/* ---- A further link is made, or mended, and told of ----------------------------------------- */
+
+/* The link that is to tell of the one that is being opened, or made. Does it? */
+static struct link *before_next(const struct links *l)
+{
+    return redis_link(l->filter, l->next.link - 1);
+}
+
+static bool tells(const struct link *link)
+{
+    return link->grown && !link->untold;
+}
+
+static void tell(struct links *, uint32_t number);
+
+static void take_state(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
+{
+    struct links *l = (struct links *)((char *)talk - offsetof(struct links, talk));
+
+    if (index > 0)
+        (void)guard_take(talk, 0, index - 1, reply);
+    else if (task_expect(&talk->task, reply, REDIS_REPLY_INTEGER, 0))
+        l->ttl_ms = reply->integers[0];
+}
+
+static void ask_state(struct talk *talk, struct outbox *outbox)
+{
+    char name[KEYS_SIZE];
+    const struct argument key = link_begin(talk->task.link, outbox, 0, 0, name);
+
+    command_start(&outbox->commands, 2, "PTTL");
+    command_argument(&outbox->commands, key);
+    guard_ask(talk->task.link, outbox, key, 0);
+    outbox_end(outbox);
+    talk_then(talk, take_state, NULL);
+}
+
+/* The newest link is gone, so the one that was made for it goes: it has that chain, and nobody else will want it. */
+static void unneeded_dropped(struct links *l)
+{
+    task_release(&l->inner);
+    task_fail_as(&l->task, l->failed);
+    open_again(l);
+}
+
+/* A caller that may not write has opened the link, and asks it all the same. */
+static bool is_let_off(struct links *l)
+{
+    if (!l->asks || !before_next(l)->untold ||
+        (l->task.status != HIBLOOM_EDENIED && l->task.refusal != REFUSAL_READONLY))
+        return false;
+    l->task.status = HIBLOOM_OK;
+    l->denied = true;
+    go_on(l);
+    return true;
+}
+
+static void swapped(struct links *l)
+{
+    if (!end_inner(l)) {
+        if (is_let_off(l))
+            return;
+        if (l->link == NULL)
+            open_again(l);
+        else if (l->task.status == HIBLOOM_ENOTFOUND || l->task.status == HIBLOOM_EMISMATCH) {
+            l->failed = task_failure(&l->task);
+            l->task.status = HIBLOOM_OK;
+            (void)begin_life(l, LIFE_DROP, l->link, NULL, NULL, unneeded_dropped);
+        }
+    } else if (tells(before_next(l))) {
+        if (l->link != NULL)
+            take_link(l);
+        else
+            go_on(l);
+    } else if (l->attempts++ < ATTEMPTS) {
+        tell(l, l->next.link); /* its time to live has changed */
+    } else {
+        task_fail(&l->task, HIBLOOM_EBUSY, "'%s' was given other times to live again and again; gave up growing it",
+                  l->filter->handle->name);
+    }
+}
+
+static void link_kept(struct links *l)
+{
+    if (end_inner(l))
+        begin_life(l, LIFE_GROW, redis_link(l->filter, l->next.link - 1), NULL, NULL, swapped)->ttl_ms = l->ttl_ms;
+}
+
+static void keep(struct talk *talk, struct outbox *outbox)
+{
+    talk->task.keeps = true;
+}
+
+/* That is made, or the handle's, of which the one before it does not tell. */
+static struct link *next_link(const struct links *l)
+{
+    return l->link != NULL ? l->link : redis_link(l->filter, l->next.link);
+}
+
+/* Once it is told of it may not be lost any more: where that is on another server, and this one's replica takes over without
+ * it, nobody could use the filter, nor mend it. */
+static void link_has_ttl(struct links *l)
+{
+    if (!end_inner(l)) {
+        (void)is_let_off(l);
+        return;
+    }
+    talk_begin(&l->talk, next_link(l), keep);
+    l->ended = link_kept;
+}
+
+static void root_proven(struct links *l)
+{
+    if (end_inner(l))
+        grow(l);
+    else
+        open_again(l);
+}
+
+/* A link of another chain was in the place, and then the first root was ours: so that chain is of a filter that was
+ * before this one, and gone; ids come never again. It is removed by its id, since in its place there may be another
+ * one's by now. Or the link was not wanted any more, when it was there: how is that so? */
+static bool makes_again(struct links *l)
+{
+    if (l->inner.status == HIBLOOM_OK || (!l->life.overtaken && l->life.foreign == 0) || l->attempts++ >= ATTEMPTS)
+        return false;
+    l->dead = l->life.foreign;
+    task_release(&l->inner);
+    if (l->life.overtaken)
+        grow(l);
+    else
+        prove(l, l->task.link, root_proven);
+    return true;
+}
+
+static void link_mended(struct links *l)
+{
+    const bool lost = l->inner.status == HIBLOOM_ENOTFOUND; /* its root is, too */
+
+    if (end_inner(l) || lost) {
+        l->task.status = HIBLOOM_OK;
+        if (before_next(l)->grown)
+            go_on(l);
+        else
+            grow(l);
+    }
+}
+
+static void still_untold(struct links *l)
+{
+    if (!end_inner(l))
+        open_again(l);
+    else if (tells(before_next(l)))
+        go_on(l);
+    else
+        begin_link(l, LIFE_REPAIR, l->next.link, NULL, (struct life_link){.chain = redis_chain(l->filter)},
+                   link_mended);
+}
+
+/* It has lost a key since it was made, and before it was told of. If the one before it says after that that it still
+ * is the newest nobody has added to this one, so nothing is lost with that key: it is made anew. */
+static bool mends(struct links *l)
+{
+    if (l->inner.status != HIBLOOM_ECORRUPT || l->attempts++ >= ATTEMPTS)
+        return false;
+    task_release(&l->inner);
+    prove(l, redis_link(l->filter, l->next.link - 1), still_untold);
+    return true;
+}
+
+static void give_ttl(struct links *l)
+{
+    const uint64_t later = l->next.link == 1 ? LIFE_AFTER_ROOT_MS : 0;
+
+    upkeep_begin_expire(&l->upkeep, next_link(l), l->ttl_ms < 0 ? 0 : (uint64_t)l->ttl_ms + later + (l->ttl_ms == 0));
+    l->ended = link_has_ttl;
+}
+
+static void link_made(struct links *l)
+{
+    if (!makes_again(l) && !mends(l) && end_inner(l))
+        give_ttl(l);
+}
+
+static void state_known(struct links *l)
+{
+    const uint32_t number = l->next.link;
+    const struct life_link link = {
+        .chain = redis_chain(l->filter), .before = redis_link(l->filter, number - 1), .dead = l->dead};
+
+    if (!end_inner(l)) {
+        if (!is_let_off(l))
+            open_again(l);
+    } else if (tells(before_next(l))) {
+        go_on(l);
+    } else if (redis_links(l->filter) > number) {
+        give_ttl(l);
+    } else if (spec_link(&l->next, l->task.link->spec, number, link.chain) != HIBLOOM_OK) {
+        task_fail(&l->task, HIBLOOM_ERANGE,
+                  "'%s' is full, and can grow no more: it has %u links, and one more is too large",
+                  l->filter->handle->name, (unsigned)number);
+    } else {
+        begin_link(l, LIFE_OPEN, number, &l->next, link, link_made);
+    }
+}
+
+/* The one before it is to tell of link `number`. */
+static void tell(struct links *l, uint32_t number)
+{
+    link_free(l->link);
+    l->link = NULL;
+    l->next.link = number;
+    talk_begin(&l->talk, redis_link(l->filter, number - 1), ask_state);
+    l->ended = state_known;
+}
+
+static void grow(struct links *l)
+{
+    tell(l, redis_links(l->filter));
+}
+
+/* ---- Another run of a server -------------------------------------------------------------------- */
+
+static void looked(struct links *l)
+{
+    if (!end_inner(l))
+        return;
+    if (++l->looked >= redis_links(l->filter)) {
+        l->filter->looked = l->changes;
+        l->looked = 0;
+    }
+    go_on(l);
+}
+
+/* What may have forgotten that it has grown are the roots of all links. */
+static void look(struct links *l)
+{
+    struct link *link = redis_link(l->filter, l->looked);
+
+    if (l->looked == 0)
+        l->changes = redis_changes(link->server);
+    begin_life(l, LIFE_LOOK, link, NULL, NULL, looked);
+}
+
+/* ---- The link that the newest one tells of ------------------------------------------------------ */
+
+static void link_opened(struct links *l)
+{
+    if (before_next(l)->untold && mends(l))
+        return;
+    if (l->inner.status == HIBLOOM_ENOTFOUND || l->inner.status == HIBLOOM_EMISMATCH) {
+        task_release(&l->inner);
+        prove(l, l->task.link, judge_lost);
+    } else if (end_inner(l)) {
+        take_link(l);
+    }
+}
+
 static void follow(struct links *l)
 {
     l->next.link = redis_links(l->filter);
-    links_begin_link(l, LIFE_OPEN, l->next.link, NULL,
-                     (struct life_link){.chain = redis_chain(l->filter), .before = redis_newest(l->filter)},
-                     link_opened);
+    begin_link(l, LIFE_OPEN, l->next.link, NULL,
+               (struct life_link){.chain = redis_chain(l->filter), .before = redis_newest(l->filter)}, link_opened);
 }
 
 /* ---- Counted, emptied, given a time to live ---------------------------------------------- */
@@ -130,7 +377,7 @@ static void follow(struct links *l)
  * says so. So a call that is cut leaves no link that nobody can find, for ever. */
 static void first_has_ttl(struct links *l)
 {
-    if (links_end_inner(l) && redis_newest(l->filter)->grown)
+    if (end_inner(l) && redis_newest(l->filter)->grown)
         follow(l); /* it was not, and is set once more */
 }
 
@@ -150,17 +397,17 @@ static void newest_proven(struct links *l)
 {
     const bool grown = redis_newest(l->filter)->grown;
 
-    if (!links_end_inner(l))
+    if (!end_inner(l))
         return;
     if (!grown && sets_ttl(l))
         expire_first(l);
     else if (grown || l->goal == LINKS_REACH)
-        links_go_on(l);
+        go_on(l);
 }
 
 static void upkeep_ended(struct links *l)
 {
-    if (!links_end_inner(l))
+    if (!end_inner(l))
         return;
     if (l->goal == LINKS_COUNT) {
         spec_note_count(&l->count, redis_link(l->filter, l->at)->spec, &l->upkeep.count);
@@ -168,7 +415,7 @@ static void upkeep_ended(struct links *l)
             l->count.ttl_ms = l->upkeep.count.ttl_ms;
     }
     l->at++;
-    links_go_on(l);
+    go_on(l);
 }
 
 static void begin_upkeep(struct links *l)
@@ -194,7 +441,7 @@ static bool lacks_links(const struct links *l)
 }
 
 /* The next link, or who is done? A count has just asked the newest one. */
-void links_go_on(struct links *l)
+static void go_on(struct links *l)
 {
     struct link *newest = redis_newest(l->filter);
     const bool walks = l->goal == LINKS_COUNT || l->goal == LINKS_CLEAR || l->goal == LINKS_EXPIRE;
@@ -203,21 +450,21 @@ void links_go_on(struct links *l)
         begin_upkeep(l);
     else if (newest->grown)
         follow(l);
-    else if (must_look(l->filter) && l->looked == 0 && l->attempts++ >= LINKS_ATTEMPTS)
+    else if (must_look(l->filter) && l->looked == 0 && l->attempts++ >= ATTEMPTS)
         task_fail(&l->task, HIBLOOM_EUNAVAILABLE,
                   "'%s': its servers take over from each other time and again: try again", l->filter->handle->name);
     else if (must_look(l->filter))
-        links_look(l);
+        look(l);
     else if (first_untold(l->filter) < redis_links(l->filter) && !l->denied) {
         if (sets_ttl(l))
             l->at = 1; /* the link gets the time of the one before it, so all are set once more */
-        links_tell(l, first_untold(l->filter) + 1);
+        tell(l, first_untold(l->filter) + 1);
     } else if (lacks_links(l))
-        links_grow(l);
+        grow(l);
     else if (sets_ttl(l) && redis_links(l->filter) == 1)
         expire_first(l);
     else if (walks && l->goal != LINKS_COUNT && spec_has_links(l->task.link->spec))
-        links_prove(l, newest, newest_proven);
+        prove(l, newest, newest_proven);
 }
 
 /* ---- Further links are removed, by their names --------------------------------------------------
@@ -278,7 +525,7 @@ static void remove_next(struct links *l)
         l->at++;
     while (l->at < SPEC_LINKS_MAX && (l->there >> l->at & 1) == 0);
     if (l->at < SPEC_LINKS_MAX) {
-        links_begin_link(l, LIFE_DELETE, l->at, NULL, (struct life_link){.chain = l->chain}, link_removed);
+        begin_link(l, LIFE_DELETE, l->at, NULL, (struct life_link){.chain = l->chain}, link_removed);
     } else if (l->there != 0) {
         l->tried |= l->there;
         remove_links(l);
@@ -291,7 +538,7 @@ static void remove_next(struct links *l)
 
 static void there_known(struct links *l)
 {
-    if (links_end_inner(l))
+    if (end_inner(l))
         remove_next(l);
 }
 
@@ -318,7 +565,7 @@ static void root_ended(struct links *l)
 
     if (l->goal == LINKS_REPAIR && root->count > 0)
         l->chain = redis_chain(l->filter);
-    if (!links_end_inner(l)) {
+    if (!end_inner(l)) {
         if (l->task.status == HIBLOOM_ENOTFOUND && l->chain != 0 && l->goal == LINKS_DELETE)
             l->task.status = HIBLOOM_OK; /* others went on with it */
     } else if (l->life.chain != 0) {
@@ -328,7 +575,7 @@ static void root_ended(struct links *l)
         remove_links(l);
     } else if (l->goal == LINKS_OPEN) {
         l->filter->looked = l->changes;
-        links_go_on(l);
+        go_on(l);
     } else if (l->goal == LINKS_REPAIR && grown) {
         l->at = 1;
         repair_link(l);
@@ -340,7 +587,7 @@ static void run_root(struct links *l)
     static const enum life_goal goals[] = {
         [LINKS_OPEN] = LIFE_OPEN, [LINKS_DROP] = LIFE_DROP, [LINKS_DELETE] = LIFE_DELETE, [LINKS_REPAIR] = LIFE_REPAIR};
     const struct spec *makes = l->wanted != NULL && l->wanted->makes ? &l->wanted->spec : NULL;
-    struct life *life = links_begin_life(l, goals[l->goal], l->task.link, makes, l->wanted, root_ended);
+    struct life *life = begin_life(l, goals[l->goal], l->task.link, makes, l->wanted, root_ended);
 
     life->unlinked_chain = l->chain;
     life->removing.in_doubt = l->chain != 0; /* it is marked, so others may go on with it */
@@ -350,7 +597,7 @@ static void link_repaired(struct links *l)
 {
     const bool grown = l->link->grown;
 
-    if (links_end_inner(l)) {
+    if (end_inner(l)) {
         l->at++;
         if (grown)
             repair_link(l);
@@ -365,7 +612,7 @@ static void link_repaired(struct links *l)
 
 static void repair_link(struct links *l)
 {
-    links_begin_link(l, LIFE_REPAIR, l->at, NULL, (struct life_link){.chain = l->chain}, link_repaired);
+    begin_link(l, LIFE_REPAIR, l->at, NULL, (struct life_link){.chain = l->chain}, link_repaired);
 }
 
 /* ---- The task -------------------------------------------------------------------------------------- */
@@ -419,17 +666,17 @@ void links_begin(struct links *l, enum links_goal goal, hibloom *handle, const s
     l->ms = ms;
     l->count.ttl_ms = -1;
     if (goal == LINKS_GROW)
-        links_grow(l);
+        grow(l);
     else if (goal == LINKS_OPEN || goal == LINKS_DROP || goal == LINKS_DELETE || goal == LINKS_REPAIR)
         run_root(l);
     else if (goal == LINKS_UNCHAIN) {
         l->chain = redis_chain(l->filter);
         remove_links(l);
     } else if (goal == LINKS_REACH)
-        links_prove(l, redis_newest(l->filter), newest_proven);
+        prove(l, redis_newest(l->filter), newest_proven);
     else {
         l->at = sets_ttl(l) ? 1 : 0;
-        links_go_on(l);
+        go_on(l);
     }
 }
 
