@@ -1,32 +1,53 @@
-/* undo.c: bits that an add set where they did not belong are taken back. See undo.h. */
-#include "redis/undo.h"
+/* undo.c: takes back bits that an add set in a wrong place. See walk.h.
+ *
+ * SETBIT on a key that is gone makes a new string, which is no filter: late bits. SETBIT on a
+ * key that another filter took writes into that. The guard behind them shows it. Then each adder
+ * takes back its own bits, and nobody else's. The last one's undo removes the late string. */
 #include "redis/scripts.h"
+#include "redis/walk.h"
 #include "spec/spec.h"
 
-/* Returns the number of bits whose knowledge is `known`, and writes them if `out` is not NULL. */
-static size_t write_bits(const struct link *link, struct commands *out, const struct undo_part *parts, size_t count,
+/* The bits of a pipeline in key i that no guard has proven; NULL: none. Each key
+ * comes up once, with the bits of both pipelines. */
+static const struct run *find_unproven(const struct walk *walk, unsigned w, uint32_t i)
+{
+    const struct pipeline *pipeline = &walk->pipelines[w];
+
+    if (w >= walk->pipelined || pipeline->items == 0)
+        return NULL;
+    if (walk_by_key(walk))
+        return pipeline->proven[i] ? NULL : pipeline->run;
+    for (uint32_t r = 0; r < pipeline->runs; r++)
+        if (pipeline->run[r].segment == i && !pipeline->proven[r])
+            return &pipeline->run[r];
+    return NULL;
+}
+
+/* Returns the number of their bits in key i whose knowledge is `known`, and writes them if `out` is not NULL. */
+static size_t write_bits(const struct walk *walk, struct commands *out, const struct run *const runs[2], uint32_t i,
                          unsigned char known)
 {
+    const uint32_t k = walk->talk.task.link->spec->hashes;
     size_t bits = 0;
 
-    for (const struct undo_part *part = parts; part < parts + count; part++) {
-        const size_t end = (size_t)part->run->items * link->spec->hashes;
-        for (size_t at = part->first; at < end; at += part->step) {
-            if (part->run->known[at] != known)
+    for (unsigned r = 0; r < 2; r++)
+        for (size_t at = walk_by_key(walk) ? i : 0; runs[r] != NULL && at < (size_t)runs[r]->items * k;
+             at += walk_by_key(walk) ? k : 1) {
+            if (runs[r]->known[at] != known)
                 continue;
             bits++;
             if (out != NULL)
-                command_number(out, part->run->bits[at]);
+                command_number(out, runs[r]->bits[at]);
         }
-    }
     return bits;
 }
 
-void undo_ask(struct link *link, struct outbox *outbox, uint32_t tag, uint32_t i, const struct undo_part *parts,
-              size_t count)
+static void ask_undo(const struct walk *walk, struct outbox *outbox, uint32_t tag, uint32_t i,
+                     const struct run *const runs[2])
 {
-    const size_t ours = write_bits(link, NULL, parts, count, BIT_WAS_UNSET);
-    const size_t doubtful = write_bits(link, NULL, parts, count, BIT_UNKNOWN);
+    const struct link *link = walk->talk.task.link;
+    const size_t ours = write_bits(walk, NULL, runs, i, BIT_WAS_UNSET);
+    const size_t doubtful = write_bits(walk, NULL, runs, i, BIT_UNKNOWN);
     char name[KEYS_SIZE];
     struct commands *out = &outbox->commands;
     const struct argument key = link_begin(link, outbox, tag, i, name);
@@ -36,7 +57,32 @@ void undo_ask(struct link *link, struct outbox *outbox, uint32_t tag, uint32_t i
     link_expect(out, link, i, RECORD_IDENTITY);
     command_number(out, spec_bitmap_bytes(link->spec));
     command_number(out, ours);
-    (void)write_bits(link, out, parts, count, BIT_WAS_UNSET);
-    (void)write_bits(link, out, parts, count, BIT_UNKNOWN);
+    (void)write_bits(walk, out, runs, i, BIT_WAS_UNSET);
+    (void)write_bits(walk, out, runs, i, BIT_UNKNOWN);
     outbox_end(outbox);
+}
+
+static bool undo_next(struct talk *talk, struct outbox *outbox, unsigned number)
+{
+    struct walk *walk = (struct walk *)talk;
+
+    for (; walk->undo_at < talk->task.link->count; walk->undo_at++) {
+        const struct run *const runs[2] = {find_unproven(walk, walk->last ^ 1, walk->undo_at), /* the older one first */
+                                           find_unproven(walk, walk->last, walk->undo_at)};
+        if (runs[0] == NULL && runs[1] == NULL)
+            continue;
+        ask_undo(walk, outbox, number, walk->undo_at++, runs);
+        return true;
+    }
+    return false;
+}
+
+/* A refusal is not told: there is another failure already, or will be. */
+static void take_undone(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
+{
+}
+
+void walk_undo(struct talk *talk, struct outbox *outbox)
+{
+    talk_stream(talk, undo_next, take_undone, NULL);
 }

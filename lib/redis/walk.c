@@ -6,12 +6,11 @@
  *
  * Answers are kept aside, one bit an item, until the whole call is known to be good. An add
  * sends the root's guard first if the last good one is old, or if it fills more than one
- * pipeline. One whose guard was not good takes its bits back (undo.h). */
+ * pipeline. One whose guard was not good takes its bits back (undo.c). */
 #include "redis/walk.h"
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "redis/near.h"
-#include "redis/undo.h"
 
 #include <string.h>
 
@@ -290,56 +289,6 @@ static void answered(struct talk *talk, unsigned number)
     }
 }
 
-/* ---- The guard was not good -------------------------------------------------------------- */
-
-/* The bits of a pipeline in key i that no guard has proven; NULL: none. Each key
- * comes up once, with the bits of both pipelines. */
-static const struct run *find_unproven(const struct walk *walk, unsigned w, uint32_t i)
-{
-    const struct pipeline *pipeline = &walk->pipelines[w];
-
-    if (w >= walk->pipelined || pipeline->items == 0)
-        return NULL;
-    if (walk_by_key(walk))
-        return pipeline->proven[i] ? NULL : pipeline->run;
-    for (uint32_t r = 0; r < pipeline->runs; r++)
-        if (pipeline->run[r].segment == i && !pipeline->proven[r])
-            return &pipeline->run[r];
-    return NULL;
-}
-
-static bool undo_next(struct talk *talk, struct outbox *outbox, unsigned number)
-{
-    struct walk *walk = walk_of(talk);
-    const size_t step = walk_by_key(walk) ? talk->task.link->spec->hashes : 1;
-
-    for (; walk->undo_at < talk->task.link->count; walk->undo_at++) {
-        const size_t first = walk_by_key(walk) ? walk->undo_at : 0;
-        struct undo_part parts[2];
-        size_t count = 0;
-        for (unsigned w = 0; w < 2; w++) {
-            const struct run *run = find_unproven(walk, walk->last ^ 1 ^ w, walk->undo_at); /* the older one first */
-            if (run != NULL)
-                parts[count++] = (struct undo_part){run, first, step};
-        }
-        if (count == 0)
-            continue;
-        undo_ask(talk->task.link, outbox, number, walk->undo_at++, parts, count);
-        return true;
-    }
-    return false;
-}
-
-/* A refusal is not told: there is another failure already, or will be. */
-static void take_undone(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
-{
-}
-
-static void undo(struct talk *talk, struct outbox *outbox)
-{
-    talk_stream(talk, undo_next, take_undone, NULL);
-}
-
 /* ---- The task -------------------------------------------------------------------------------- */
 
 static void prove(struct talk *, struct outbox *);
@@ -380,7 +329,7 @@ static void start(struct talk *talk, struct outbox *outbox)
     talk_stream(talk, write_pipeline, take, prove_if_idle);
     talk->answered = answered;
     if (walk_of(talk)->encoding->sets && !walk_of(talk)->encoding->proves && !talk->task.link->bare)
-        talk->cleanup = undo;
+        talk->cleanup = walk_undo;
 }
 
 static void start_proven(struct talk *talk, struct outbox *outbox)

@@ -106,6 +106,9 @@ bool pipeline_make(struct walk *, struct link *, bool answers);
 /* Puts the next items into a pipeline. False: none is left. */
 bool pipeline_fill(struct walk *, struct pipeline *);
 
+/* undo.c: the step of an add whose guard was not good. */
+void walk_undo(struct talk *, struct outbox *);
+
 /* An add goes to one link, where `exact` says that walk_read is to tell what is new. A look goes to so many links, from
  * the given one on. */
 void walk_begin_add(struct walk *, struct link *link, const hibloom_item *, size_t n, bool exact);
