@@ -77,11 +77,16 @@ void sieve_by_bitmaps(struct sifting *s, enum bulk_way way, struct link *link, c
     await(s, &s->bulk->task, ended);
 }
 
+static void rest(struct talk *talk, struct outbox *outbox)
+{
+    talk->task.pause_ms = sieve_of(talk)->rest_ms;
+}
+
 void sieve_rest(struct sifting *s, unsigned ms, void (*ended)(struct sifting *))
 {
-    s->task.pause_ms = ms;
-    s->rests = true;
-    s->ended = ended;
+    s->rest_ms = ms;
+    talk_begin(&s->inner->talk, s->task.link, rest);
+    sieve_await(s, ended);
 }
 
 void sieve_free_inner(struct sifting *s)
@@ -150,27 +155,13 @@ static void begin_call(struct sifting *s)
         release(s);
 }
 
-static void end_rest(struct sifting *s)
-{
-    void (*const ended)(struct sifting *) = s->ended;
-
-    s->rests = false;
-    s->ended = NULL;
-    if (s->task.status == HIBLOOM_OK)
-        ended(s);
-}
-
 static enum task_next next(struct task *task, struct outbox *outbox)
 {
     struct sifting *s = (struct sifting *)task;
 
     if (!s->begun && task->status == HIBLOOM_OK)
         begin_call(s);
-    else if (s->rests)
-        end_rest(s);
     while (s->ended != NULL) {
-        if (s->rests)
-            return TASK_PAUSE;
         const enum task_next what = task_next_inner(task, outbox);
         if (what != TASK_DONE)
             return what;

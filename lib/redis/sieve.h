@@ -81,10 +81,10 @@ struct sifting {
     const struct policy *policy;
     struct redis_filter *filter;
     bool begun;
-    bool rests;   /* task.pause_ms, before `ended` */
     bool refused; /* the bitmaps were not read, or merged: the items go by commands */
     bool denied;  /* a look-up: a link stays untold, and it may not tell of it */
     bool exact;   /* an add whose is_new is wanted */
+    unsigned rest_ms;
     const hibloom_item *items;
     size_t n, at, chunk; /* all of them; where the chunk begins, and how many it has, */
     size_t most;         /* at most */
