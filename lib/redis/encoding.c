@@ -34,51 +34,24 @@ static inline bool expect(struct task *task, struct run *run, uint32_t i, size_t
 
 /* ---- SETBIT, GETBIT ------------------------------------------------------------ */
 
-/* Commands that are the same up to their bit: the first one's bytes there. */
-struct beginning {
-    size_t first, same;
-};
-
-static struct beginning begin_bits(struct commands *out, bool sets, struct argument key)
-{
-    const size_t first = out->len;
-
-    command_start(out, sets ? 4 : 3, sets ? "SETBIT" : "GETBIT");
-    command_argument(out, key);
-    return (struct beginning){first, out->len - first};
-}
-
-static inline void end_bit(struct commands *out, bool sets, uint64_t bit)
-{
-    command_number(out, bit);
-    if (sets)
-        command_literal(out, "$1\r\n1\r\n");
-}
-
+/* The commands are the same up to their bit. Spanning: there is a bit of the run in the key. */
 static void ask_bits(const struct encoding *encoding, const struct link *link, struct commands *out,
                      struct argument key, const struct run *run, uint32_t i)
 {
-    const uint32_t k = link->spec->hashes, step = encoding->each_key ? k : 1;
-    const size_t begin = encoding->each_key ? i : 0, end = (size_t)run->items * k;
-    const struct beginning beginning = begin_bits(out, encoding->sets, key);
+    const uint32_t *const order = run->order != NULL ? run->order + run->from[i] : NULL;
+    const size_t step = encoding->each_key ? link->spec->hashes : 1, begin = out->len;
+    const uint64_t *bit = run->bits + (encoding->each_key ? i : 0);
+    const size_t count = order != NULL ? run->from[i + 1] - run->from[i] : run->items * link->spec->hashes / step;
 
-    for (size_t at = begin; at < end; at += step) {
-        if (at > begin)
-            command_repeat(out, beginning.first, beginning.same);
-        end_bit(out, encoding->sets, run->bits[at]);
-    }
-}
-
-/* Spanning: there is a bit of the run in the key. */
-static void ask_span(const struct encoding *encoding, const struct link *link, struct commands *out,
-                     struct argument key, const struct run *run, uint32_t i)
-{
-    const struct beginning beginning = begin_bits(out, encoding->sets, key);
-
-    for (uint32_t n = run->from[i]; n < run->from[i + 1]; n++) {
-        if (n > run->from[i])
-            command_repeat(out, beginning.first, beginning.same);
-        end_bit(out, encoding->sets, run->bits[run->order[n]] % SPEC_SPAN_BITS);
+    command_start(out, encoding->sets ? 4 : 3, encoding->sets ? "SETBIT" : "GETBIT");
+    command_argument(out, key);
+    const size_t same = out->len - begin;
+    for (size_t n = 0; n < count; n++, bit += step) {
+        if (n > 0)
+            command_repeat(out, begin, same);
+        command_number(out, order != NULL ? run->bits[order[n]] % SPEC_SPAN_BITS : *bit);
+        if (encoding->sets)
+            command_literal(out, "$1\r\n1\r\n");
     }
 }
 
@@ -378,9 +351,6 @@ static const struct encoding
     setbit_each =
         {.sets = true, .each_key = true, .each_bit = true, .bit_bytes = 30, .ask = ask_bits, .take = take_bit},
     getbit_each = {.each_key = true, .each_bit = true, .bit_bytes = 23, .ask = ask_bits, .take = take_bit},
-    setbit_span =
-        {.sets = true, .each_key = true, .each_bit = true, .bit_bytes = 30, .ask = ask_span, .take = take_bit},
-    getbit_span = {.each_key = true, .each_bit = true, .bit_bytes = 23, .ask = ask_span, .take = take_bit},
     bitfield_set =
         {.sets = true, .several = true, .bit_bytes = 24, .item_bytes = 20, .ask = ask_bitfield, .take = take_array},
     bitfield_get = {.several = true, .bit_bytes = 17, .item_bytes = 24, .ask = ask_bitfield, .take = take_array},
@@ -397,11 +367,9 @@ const struct encoding *encoding_to_add(const struct link *link, bool exact)
         return &count_up;
     if (keys_have_counter(link->spec))
         return &script_counted;
-    if (spec_is_spanning(link->spec))
-        return exact ? &script_set : &setbit_span;
     if (link->spec->window != 0)
         return &slice_set;
-    if (link->spec->layout == LAYOUT_PARTITIONED)
+    if (link->spec->layout == LAYOUT_PARTITIONED || spec_is_spanning(link->spec))
         return exact ? &script_set : &setbit_each;
     return exact || link->server->cost.bitfield ? &bitfield_set : &setbit;
 }
@@ -410,9 +378,7 @@ const struct encoding *encoding_to_look(const struct link *link)
 {
     if (link->spec->layout == LAYOUT_BLOCKED)
         return &block_get;
-    if (spec_is_spanning(link->spec))
-        return &getbit_span;
-    if (link->spec->layout == LAYOUT_PARTITIONED)
+    if (link->spec->layout == LAYOUT_PARTITIONED || spec_is_spanning(link->spec))
         return &getbit_each;
     return link->server->cost.bitfield || link->spec->counters != 0 ? &bitfield_get : &getbit;
 }
