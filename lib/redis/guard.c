@@ -254,12 +254,6 @@ static void write_stored(const char *stored, char text[SPEC_TEXT_SIZE])
     explicit_bzero(&spec, sizeof spec);       /* the seed */
 }
 
-static void fail_other(struct task *task, uint32_t i, const char *unseeded)
-{
-    task_fail(task, HIBLOOM_EMISMATCH, "'%s' holds a filter of another spec or seed: %s",
-              link_key(task->link, i, KEY_NAME), unseeded);
-}
-
 static void take_finding(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
     struct task *task = &talk->task;
@@ -290,10 +284,22 @@ static void take_finding(struct talk *talk, uint32_t tag, uint32_t index, const 
     explicit_bzero(&record, sizeof record); /* the seed */
 }
 
-static void fail_anew(struct task *task, const char *key)
+static const struct failure
+    anew = {.status = HIBLOOM_EMISMATCH,
+            .words = "was removed and made anew, or replaced, since this handle opened it: open it again"},
+    removed = {.status = HIBLOOM_ENOTFOUND, .words = "is being removed"},
+    absent = {.status = HIBLOOM_ENOTFOUND,
+              .words = "is not there: dropped, deleted, evicted or expired; open it again to make a new one"},
+    no_filter = {.status = HIBLOOM_ENOTFOUND,
+                 .words = "is no filter any more: it was lost, and what is there was added since; if another program "
+                          "has made it, delete the key by hand, or choose another name"},
+    altered = {.status = HIBLOOM_ECORRUPT,
+               .words = "was altered: what follows its bits is not what was created; open it again, and if that fails, "
+                        "too, delete the key"};
+
+static void fail(struct task *task, const struct failure *how, const char *key)
 {
-    task_fail(task, HIBLOOM_EMISMATCH,
-              "'%s' was removed and made anew, or replaced, since this handle opened it: open it again", key);
+    task_fail(task, how->status, "'%s' %s", key, how->words);
 }
 
 /* The key, as its record says, is another filter's. */
@@ -303,36 +309,10 @@ static void fail_replaced(struct task *task, uint32_t i, const char *theirs)
 
     write_unseeded(task->link->spec, ours);
     if (strcmp(ours, theirs) != 0)
-        fail_other(task, i, theirs);
+        task_fail(task, HIBLOOM_EMISMATCH, "'%s' holds a filter of another spec or seed: %s",
+                  link_key(task->link, i, KEY_NAME), theirs);
     else
-        fail_anew(task, link_key(task->link, i, KEY_NAME));
-}
-
-static void fail_removed(struct task *task, const char *key)
-{
-    task_fail(task, HIBLOOM_ENOTFOUND, "'%s' is being removed", key);
-}
-
-static void fail_absent(struct task *task, const char *key)
-{
-    task_fail(task, HIBLOOM_ENOTFOUND,
-              "'%s' is not there: dropped, deleted, evicted or expired; open it again to make a new one", key);
-}
-
-static void fail_no_filter(struct task *task, const char *key)
-{
-    task_fail(task, HIBLOOM_ENOTFOUND,
-              "'%s' is no filter any more: it was lost, and what is there was added since; if another program has "
-              "made it, delete the key by hand, or choose another name",
-              key);
-}
-
-static void fail_altered(struct task *task, const char *key)
-{
-    task_fail(task, HIBLOOM_ECORRUPT,
-              "'%s' was altered: what follows its bits is not what was created; open it again, and if that fails, "
-              "too, delete the key",
-              key);
+        fail(task, &anew, link_key(task->link, i, KEY_NAME));
 }
 
 void guard_fail_link(struct task *task, const char *link)
@@ -365,15 +345,15 @@ static void judge_first(struct talk *talk)
     const char *key = link_key(first, 0, KEY_NAME);
 
     if (at_first->found == RECORD_NOTHING)
-        fail_absent(task, key);
+        fail(task, &absent, key);
     else if (at_first->found == RECORD_NONE)
-        fail_no_filter(task, key);
+        fail(task, &no_filter, key);
     else if (at_first->found == RECORD_DAMAGED)
-        fail_altered(task, key);
+        fail(task, &altered, key);
     else if (!is_key(at_first))
-        fail_anew(task, key);
+        fail(task, &anew, key);
     else if (at_first->state == RECORD_REMOVING)
-        fail_removed(task, link->of->handle->name);
+        fail(task, &removed, link->of->handle->name);
     else if (!link_is_there)
         guard_fail_link(task, link_key(link, 0, KEY_NAME));
 }
@@ -389,7 +369,7 @@ static void judge_several(struct talk *talk, const char *key)
     if (!root->same_generation)
         fail_replaced(task, 0, root->text);
     else if (root->state == RECORD_REMOVING)
-        fail_removed(task, link_name(task->link, LINK_NAME));
+        fail(task, &removed, link_name(task->link, LINK_NAME));
     else
         task_fail(task, HIBLOOM_ECORRUPT,
                   "'%s', one of the keys of '%s', was lost, or lost and made anew: hibloom_repair makes lost keys "
@@ -410,15 +390,15 @@ static void judge_diagnosis(struct talk *talk, struct outbox *outbox)
     if (link->count > 1)
         judge_several(talk, key);
     else if (found == RECORD_FOUND && there->state == RECORD_REMOVING)
-        fail_removed(task, key);
+        fail(task, &removed, key);
     if (found == RECORD_NOTHING)
-        fail_absent(task, key);
+        fail(task, &absent, key);
     else if (found == RECORD_NEWER || (found == RECORD_FOUND && (!there->same_spec || !there->same_id)))
         fail_replaced(task, talk->other_key, there->text);
     else if (found == RECORD_NONE && !talk->is_longer)
-        fail_no_filter(task, key);
+        fail(task, &no_filter, key);
     else
-        fail_altered(task, key);
+        fail(task, &altered, key);
 }
 
 static void diagnose(struct talk *talk, struct outbox *outbox)
