@@ -9,7 +9,7 @@
 
 #define SIZES ((unsigned)(GIVEN_CAPACITY | GIVEN_BITS))
 #define KINDS ((unsigned)(GIVEN_GROWTH | GIVEN_WINDOW | GIVEN_COUNTERS))
-#define ALL ((unsigned)(GIVEN_KEYS << 1) - 1) /* of the spec */
+#define ALL ((unsigned)(GIVEN_CHAIN << 1) - 1) /* of the spec */
 
 /* The words of the spec that the text fixes. */
 static unsigned said_by(const struct words *s, const struct spec *spec)
@@ -185,9 +185,9 @@ hibloom_status request_adopt(struct spec *out, const struct request *said, const
         request_say_newer(stored, error);
     else if (status != HIBLOOM_OK)
         (void)error_set(error, status, "has a spec that cannot be read");
-    for (size_t i = 0; status == HIBLOOM_OK && said != NULL && spec_words[i] != 0; i++)
-        if ((said->said & spec_words[i]) != 0 && !is_so(said, &spec, spec_words[i]))
-            status = refuse(said, &spec, spec_words[i], error);
+    for (unsigned bit = 1; status == HIBLOOM_OK && said != NULL && bit <= GIVEN_CHAIN; bit <<= 1)
+        if ((said->said & bit) != 0 && !is_so(said, &spec, bit))
+            status = refuse(said, &spec, bit, error);
     if (status == HIBLOOM_OK)
         *out = spec;
     explicit_bzero(&spec, sizeof spec);

@@ -184,62 +184,41 @@ static void append_seeds(struct line *line, const struct spec *spec, const struc
     }
 }
 
-const unsigned spec_words[] = {
-    GIVEN_HASH,  GIVEN_LAYOUT, GIVEN_BITS, GIVEN_HASHES,   GIVEN_SEGMENTS, GIVEN_COUNTERS, GIVEN_SEED,   GIVEN_SEEDS,
-    GIVEN_EMPTY, GIVEN_CODEC,  GIVEN_KEYS, GIVEN_CAPACITY, GIVEN_ERROR,    GIVEN_GROWTH,   GIVEN_WINDOW, GIVEN_SLICES,
-    GIVEN_LINK,  GIVEN_CHAIN,  0};
-
-static void append_number(struct line *line, unsigned bit, bool there, uint64_t value)
+/* The value of a word that is a field; of any other 0. */
+static uint64_t field_of(const struct spec *spec, const struct known_word *word)
 {
-    if (there)
-        append(line, " %s=%" PRIu64, word_name(bit), value);
-}
+    const void *field = (const char *)spec + word->at;
 
-static void append_name(struct line *line, unsigned bit, bool there, const char *name)
-{
-    if (there)
-        append(line, " %s=%s", word_name(bit), name);
+    return word->size == sizeof(uint64_t)   ? *(const uint64_t *)field
+           : word->size == sizeof(uint32_t) ? *(const uint32_t *)field
+                                            : 0;
 }
 
 /* A word, if the text has it; `unit` stands behind a time. */
 static void append_word(struct line *line, const struct spec *spec, unsigned bit, const char *unit)
 {
+    const struct known_word *word = word_of(bit);
     const struct hash *hash = hash_by_id(spec->hash);
+    const uint64_t value = field_of(spec, word);
     char rate[NUMBER_DOUBLE_SIZE] = "";
 
-    switch (bit) {
-    case GIVEN_HASH: append_name(line, bit, true, hash->name); break;
-    case GIVEN_LAYOUT: append_name(line, bit, true, layout_names[spec->layout]); break;
-    case GIVEN_BITS: append_number(line, bit, !spec_is_unsized(spec), spec->bits); break;
-    case GIVEN_HASHES: append_number(line, bit, !spec_is_unsized(spec), spec->hashes); break;
-    case GIVEN_SEGMENTS:
-        append_number(line, bit, spec_segments(spec) > 1 || spec_default_segments(spec) > 1, spec_segments(spec));
-        break;
-    case GIVEN_COUNTERS: append_number(line, bit, spec->counters != 0, spec->counters); break;
-    case GIVEN_SEED:
-    case GIVEN_SEEDS:
+    if (bit == GIVEN_SEED || bit == GIVEN_SEEDS) {
         if ((bit == GIVEN_SEEDS) == (hash->seeding == SEEDING_PER_HASH))
             append_seeds(line, spec, hash);
-        break;
-    case GIVEN_EMPTY: append_name(line, bit, spec->empty_excluded, "excluded"); break;
-    case GIVEN_CODEC: append_name(line, bit, spec->codec != CODEC_BYTES, codec_names[spec->codec]); break;
-    case GIVEN_KEYS: append_name(line, bit, spec->keys != KEYS_OWN, key_names[spec->keys]); break;
-    case GIVEN_CAPACITY: append_number(line, bit, spec->capacity != 0, spec->capacity); break;
-    case GIVEN_ERROR:
+    } else if (bit == GIVEN_EMPTY && spec->empty_excluded) {
+        append(line, " empty=excluded");
+    } else if (bit == GIVEN_ERROR && spec->error_rate > 0.0) {
         line->failed = line->failed || number_format_double(rate, spec->error_rate) != HIBLOOM_OK;
-        append_name(line, bit, spec->error_rate > 0.0, rate);
-        break;
-    case GIVEN_GROWTH: append_number(line, bit, spec->growth != 0, spec->growth); break;
-    case GIVEN_WINDOW:
-        append_number(line, bit, spec->window != 0, spec->window);
-        append(line, "%s", spec->window != 0 ? unit : "");
-        break;
-    case GIVEN_SLICES: append_number(line, bit, spec->slices != 0, spec->slices); break;
-    case GIVEN_LINK: append_number(line, bit, spec->link != 0, spec->link); break;
-    case GIVEN_CHAIN:
-        if (spec->link != 0)
-            append(line, " chain=%016" PRIx64, spec->chain);
-        break;
+        append(line, " error=%s", rate);
+    } else if (bit == GIVEN_CHAIN && spec->link != 0) {
+        append(line, " chain=%016" PRIx64, spec->chain);
+    } else if (bit == GIVEN_SEGMENTS) {
+        if (spec_segments(spec) > 1 || spec_default_segments(spec) > 1)
+            append(line, " segments=%" PRIu32, spec_segments(spec));
+    } else if (word->names != NULL && (value != 0 || bit == GIVEN_HASH || bit == GIVEN_LAYOUT)) {
+        append(line, " %s=%s", word->name, name_at(word->names, value));
+    } else if (word->names == NULL && value != 0) {
+        append(line, " %s=%" PRIu64 "%s", word->name, value, bit == GIVEN_WINDOW ? unit : "");
     }
 }
 
@@ -250,8 +229,8 @@ static hibloom_status write_text(const struct spec *spec, const char *unit, char
 
     if (spec_check_words(spec, &error) != HIBLOOM_OK)
         return HIBLOOM_EINVAL;
-    for (size_t i = 0; spec_words[i] != 0; i++)
-        append_word(&line, spec, spec_words[i], unit);
+    for (unsigned bit = 1; bit <= GIVEN_CHAIN; bit <<= 1)
+        append_word(&line, spec, bit, unit);
     snprintf(buf, size, "%s", line.text + 1);
     explicit_bzero(line.text, sizeof line.text);
     return line.failed ? HIBLOOM_ENOMEM : line.len <= size ? HIBLOOM_OK : HIBLOOM_ERANGE;

@@ -6,25 +6,26 @@
 
 #include <string.h>
 
+/* Those of a canonical text in their order, up to GIVEN_CHAIN. */
 enum {
     GIVEN_HASH = 1 << 0,
     GIVEN_LAYOUT = 1 << 1,
     GIVEN_BITS = 1 << 2,
     GIVEN_HASHES = 1 << 3,
-    GIVEN_SEED = 1 << 4,  /* seed=HEX, kept as written in `seed` */
-    GIVEN_SEEDS = 1 << 5, /* seeds=A,B,..., `seeds` of them in spec.seeds */
-    GIVEN_EMPTY = 1 << 6,
-    GIVEN_CAPACITY = 1 << 7,
-    GIVEN_ERROR = 1 << 8,
-    GIVEN_SEGMENTS = 1 << 9,
-    GIVEN_COUNTERS = 1 << 10,
-    GIVEN_GROWTH = 1 << 11,
-    GIVEN_LINK = 1 << 12,
-    GIVEN_CHAIN = 1 << 13,
+    GIVEN_SEGMENTS = 1 << 4,
+    GIVEN_COUNTERS = 1 << 5,
+    GIVEN_SEED = 1 << 6,  /* seed=HEX, kept as written in `seed` */
+    GIVEN_SEEDS = 1 << 7, /* seeds=A,B,..., `seeds` of them in spec.seeds */
+    GIVEN_EMPTY = 1 << 8,
+    GIVEN_CODEC = 1 << 9,
+    GIVEN_KEYS = 1 << 10,
+    GIVEN_CAPACITY = 1 << 11,
+    GIVEN_ERROR = 1 << 12,
+    GIVEN_GROWTH = 1 << 13,
     GIVEN_WINDOW = 1 << 14,
     GIVEN_SLICES = 1 << 15,
-    GIVEN_CODEC = 1 << 16,
-    GIVEN_KEYS = 1 << 17,
+    GIVEN_LINK = 1 << 16,
+    GIVEN_CHAIN = 1 << 17,
     /* presets only: */
     GIVEN_CHARS = 1 << 18, /* in spec.codec */
     GIVEN_INDEX = 1 << 19, /* in spec.hash */
@@ -88,12 +89,6 @@ bool words_read_seed(struct spec *, struct word hex, unsigned key_bytes);
 /* One word of a spec's canonical text, a GIVEN_ bit; "" if that has it not. Its seed stands there, too. */
 void spec_word(const struct spec *, unsigned bit, char *buf, size_t size);
 
-/* The bits of the words that a canonical text can have, in their order; 0 is the end. */
-extern const unsigned spec_words[];
-
-/* The name of the first word in `given`, which is not 0. */
-const char *word_name(unsigned given);
-
 static inline bool word_is(struct word word, const char *name)
 {
     return strlen(name) == word.len && memcmp(name, word.text, word.len) == 0;
@@ -110,7 +105,28 @@ struct names {
         (const char *const *)(name), sizeof *(table), sizeof(table) / sizeof *(table) \
     }
 
-extern const char *const layout_names[], *const codec_names[], *const key_names[];
+static inline const char *name_at(const struct names *names, size_t i)
+{
+    return *(const char *const *)(const void *)((const char *)names->first + i * names->row_size);
+}
+
+/* A word that a text can have. */
+struct known_word {
+    const char *name;
+    unsigned bit;
+    size_t at, size;             /* it is a field of the spec: */
+    uint64_t most;               /* a count from 1 to this, of which spec_check knows the valid ones, */
+    const struct names *names;   /* or one of these, by its number; */
+    void (*set)(struct words *); /* or something else */
+};
+
+/* The first one in `given`, which is not 0. */
+const struct known_word *word_of(unsigned given);
+
+static inline const char *word_name(unsigned given)
+{
+    return word_of(given)->name;
+}
 
 /* The number of a name among these. One that is not there is refused, "hash=sipash: no such value; did you mean
  * siphash?", and 0. */

@@ -16,9 +16,9 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const layout_names[] = {"classic", "partitioned", "blocked"};
-const char *const codec_names[] = {"bytes", "string", "kryo5"};
-const char *const key_names[] = {"own", "pyrebloom", "rueidis", "redisson", "orestes"};
+static const char *const layout_names[] = {"classic", "partitioned", "blocked"};
+static const char *const codec_names[] = {"bytes", "string", "kryo5"};
+static const char *const key_names[] = {"own", "pyrebloom", "rueidis", "redisson", "orestes"};
 static const char *const prefer_names[] = {"memory", "add", "lookup"};
 static const char *const create_names[] = {"yes", "no", "only"};
 static const char *const chars_names[] = {"codepoints", "latin1"};
@@ -62,11 +62,6 @@ static struct shown show_name(struct word word)
             break;
     }
     return show(word, len);
-}
-
-static const char *name_at(const struct names *names, size_t i)
-{
-    return *(const char *const *)(const void *)((const char *)names->first + i * names->row_size);
 }
 
 /* "no such value; did you mean siphash?", or what there is. */
@@ -238,14 +233,7 @@ static void set_new_segments(struct words *s)
 
 #define FIELD(name) offsetof(struct spec, name), sizeof((struct spec *)0)->name
 
-static const struct known_word {
-    const char *name;
-    unsigned bit;
-    size_t at, size;             /* it is a field of the spec: */
-    uint64_t most;               /* a count from 1 to this, of which spec_check knows the valid ones, */
-    const struct names *names;   /* or one of these, by its number; */
-    void (*set)(struct words *); /* or something else */
-} known_words[] = {
+static const struct known_word known_words[] = {
     {"capacity", GIVEN_CAPACITY, FIELD(capacity), .most = UINT64_MAX},
     {"error", GIVEN_ERROR, .set = set_error},
     {"bits", GIVEN_BITS, FIELD(bits), .most = SPEC_BITS_MAX},
@@ -279,13 +267,13 @@ static const struct names said_names = {&known_words->name, sizeof *known_words,
                                         sizeof known_words / sizeof *known_words - STORED_ONLY},
                           stored_names = NAMES(known_words, &known_words->name);
 
-const char *word_name(unsigned given)
+const struct known_word *word_of(unsigned given)
 {
-    size_t i = 0;
+    const struct known_word *word = known_words;
 
-    while ((given & known_words[i].bit) == 0)
-        i++;
-    return known_words[i].name;
+    while ((given & word->bit) == 0)
+        word++;
+    return word;
 }
 
 static void set_field(struct words *s, const struct known_word *known)
