@@ -8,6 +8,7 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -184,14 +185,15 @@ static void append_seeds(struct line *line, const struct spec *spec, const struc
     }
 }
 
-/* The value of a word that is a field; of any other 0. */
+/* The value of a word that is a field of the spec; of any other 0. */
 static uint64_t field_of(const struct spec *spec, const struct known_word *word)
 {
-    const void *field = (const char *)spec + word->at;
+    const void *field;
 
-    return word->size == sizeof(uint64_t)   ? *(const uint64_t *)field
-           : word->size == sizeof(uint32_t) ? *(const uint32_t *)field
-                                            : 0;
+    if (word->size == 0)
+        return 0;
+    field = (const char *)spec + word->at - offsetof(struct words, spec);
+    return word->size == sizeof(uint64_t) ? *(const uint64_t *)field : *(const uint32_t *)field;
 }
 
 /* A word, if the text has it; `unit` stands behind a time. */

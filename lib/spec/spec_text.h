@@ -114,7 +114,7 @@ static inline const char *name_at(const struct names *names, size_t i)
 struct known_word {
     const char *name;
     unsigned bit;
-    size_t at, size;             /* it is a field of the spec: */
+    size_t at, size;             /* it is a field of struct words: */
     uint64_t most;               /* a count from 1 to this, of which spec_check knows the valid ones, */
     const struct names *names;   /* or one of these, by its number; */
     void (*set)(struct words *); /* or something else */

@@ -206,60 +206,36 @@ static void set_ttl(struct words *s)
     s->ttl_ms = read_time(s, WORDS_TTL_MAX);
 }
 
-static void set_prefer(struct words *s)
-{
-    s->prefer = (enum preference)find_name(s, "new.prefer", s->value, &prefers);
-}
-
-static void set_create(struct words *s)
-{
-    s->create = (enum creation)find_name(s, "create", s->value, &creates);
-}
-
-static void set_new_hash(struct words *s)
-{
-    s->wish.hash = (enum hash_id)find_name(s, "new.hash", s->value, &hashes);
-}
-
-static void set_new_layout(struct words *s)
-{
-    s->wish.layout = (enum layout)find_name(s, "new.layout", s->value, &layouts);
-}
-
-static void set_new_segments(struct words *s)
-{
-    s->wish.segments = (uint32_t)read_count(s, SPEC_SEGMENTS_MAX);
-}
-
-#define FIELD(name) offsetof(struct spec, name), sizeof((struct spec *)0)->name
+#define FIELD(name) offsetof(struct words, name), sizeof((struct words *)0)->name
+#define SPEC(name) FIELD(spec.name)
 
 static const struct known_word known_words[] = {
-    {"capacity", GIVEN_CAPACITY, FIELD(capacity), .most = UINT64_MAX},
+    {"capacity", GIVEN_CAPACITY, SPEC(capacity), .most = UINT64_MAX},
     {"error", GIVEN_ERROR, .set = set_error},
-    {"bits", GIVEN_BITS, FIELD(bits), .most = SPEC_BITS_MAX},
-    {"hashes", GIVEN_HASHES, FIELD(hashes), .most = HIBLOOM_HASHES_MAX},
-    {"hash", GIVEN_HASH, FIELD(hash), .names = &hashes},
+    {"bits", GIVEN_BITS, SPEC(bits), .most = SPEC_BITS_MAX},
+    {"hashes", GIVEN_HASHES, SPEC(hashes), .most = HIBLOOM_HASHES_MAX},
+    {"hash", GIVEN_HASH, SPEC(hash), .names = &hashes},
     {"seed", GIVEN_SEED, .set = set_seed},
     {"seeds", GIVEN_SEEDS, .set = set_seeds},
-    {"layout", GIVEN_LAYOUT, FIELD(layout), .names = &layouts},
-    {"segments", GIVEN_SEGMENTS, FIELD(segments), .most = SPEC_SEGMENTS_MAX},
-    {"counters", GIVEN_COUNTERS, FIELD(counters), .most = 8},
+    {"layout", GIVEN_LAYOUT, SPEC(layout), .names = &layouts},
+    {"segments", GIVEN_SEGMENTS, SPEC(segments), .most = SPEC_SEGMENTS_MAX},
+    {"counters", GIVEN_COUNTERS, SPEC(counters), .most = 8},
     {"empty", GIVEN_EMPTY, .set = set_empty},
-    {"codec", GIVEN_CODEC, FIELD(codec), .names = &codecs},
-    {"keys", GIVEN_KEYS, FIELD(keys), .names = &keys},
+    {"codec", GIVEN_CODEC, SPEC(codec), .names = &codecs},
+    {"keys", GIVEN_KEYS, SPEC(keys), .names = &keys},
     {"chars", GIVEN_CHARS, .set = set_chars},
     {"index", GIVEN_INDEX, .set = set_index},
-    {"growth", GIVEN_GROWTH, FIELD(growth), .most = UINT32_MAX},
-    {"window", GIVEN_WINDOW, FIELD(window), .set = set_window},
-    {"slices", GIVEN_SLICES, FIELD(slices), .most = SPEC_SLICES_MAX},
-    {"create", GIVEN_CREATE, .set = set_create},
+    {"growth", GIVEN_GROWTH, SPEC(growth), .most = UINT32_MAX},
+    {"window", GIVEN_WINDOW, SPEC(window), .set = set_window},
+    {"slices", GIVEN_SLICES, SPEC(slices), .most = SPEC_SLICES_MAX},
+    {"create", GIVEN_CREATE, FIELD(create), .names = &creates},
     {"new.ttl", GIVEN_NEW_TTL, .set = set_ttl},
-    {"new.prefer", GIVEN_NEW_PREFER, .set = set_prefer},
-    {"new.hash", GIVEN_NEW_HASH, .set = set_new_hash},
-    {"new.layout", GIVEN_NEW_LAYOUT, .set = set_new_layout},
-    {"new.segments", GIVEN_NEW_SEGMENTS, .set = set_new_segments},
+    {"new.prefer", GIVEN_NEW_PREFER, FIELD(prefer), .names = &prefers},
+    {"new.hash", GIVEN_NEW_HASH, FIELD(wish.hash), .names = &hashes},
+    {"new.layout", GIVEN_NEW_LAYOUT, FIELD(wish.layout), .names = &layouts},
+    {"new.segments", GIVEN_NEW_SEGMENTS, FIELD(wish.segments), .most = SPEC_SEGMENTS_MAX},
     /* Only stored texts have these: */
-    {"link", GIVEN_LINK, FIELD(link), .most = SPEC_LINKS_MAX - 1},
+    {"link", GIVEN_LINK, SPEC(link), .most = SPEC_LINKS_MAX - 1},
     {"chain", GIVEN_CHAIN, .set = set_chain},
 };
 #define STORED_ONLY 2u
@@ -282,7 +258,7 @@ static void set_field(struct words *s, const struct known_word *known)
                                                 : read_count(s, known->most);
     const uint32_t narrow = (uint32_t)value;
 
-    memcpy((char *)&s->spec + known->at, known->size == sizeof value ? (const void *)&value : &narrow, known->size);
+    memcpy((char *)s + known->at, known->size == sizeof value ? (const void *)&value : &narrow, known->size);
 }
 
 static void apply(struct words *s, struct word name)
