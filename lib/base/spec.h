@@ -62,9 +62,8 @@ enum layout {
     LAYOUT_BLOCKED = 2
 };
 
-/* Plain data: copy it, compare it by its text. Make it with
- * spec_parse; every function that takes one refuses, with EINVAL
- * or ERANGE, what that would not have made. */
+/* Plain data: copy it, compare it by its text. Make it with spec_parse. spec_check refuses numbers that no text may
+ * have. */
 struct spec {
     /* m: bits of the bitmap. The partitioned layout has `hashes` bitmaps of so many
      * bits. Segments share the bits evenly; what does not divide is rounded up

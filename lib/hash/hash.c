@@ -152,6 +152,5 @@ void hasher_set(struct hasher *hasher, const struct hash *hash, enum codec codec
 
 const struct hash *hash_by_id(enum hash_id id)
 {
-    /* The compiler may make the enum signed or not. As a size_t a negative number is too large as well. */
-    return (size_t)id < HASH_COUNT ? &hash_table[id] : NULL;
+    return &hash_table[id];
 }
