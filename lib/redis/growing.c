@@ -116,21 +116,21 @@ static void looked(struct sifting *s)
 }
 
 /* The last of the links that a look asks is the newest one. If it has one key, its guard is behind the items. */
-static void ask_newest(struct walk *walk, struct outbox *outbox, uint32_t tag)
+static void ask_newest(struct talk *talk, struct outbox *outbox, uint32_t tag)
 {
+    const struct walk *walk = (struct walk *)talk;
     struct link *newest = walk->in[walk->links - 1].link;
 
     if (newest->count > 1)
         guard_ask_alone(newest, outbox, tag, 0);
 }
 
-static void take_newest(struct walk *walk, uint32_t index, const struct reply *reply)
+static void take_newest(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
-    if (walk_turn_to(walk, walk->links - 1))
-        (void)guard_take(&walk->talk, 0, index, reply);
+    (void)guard_take(talk, 0, index, reply);
 }
 
-static const struct aside beside_look = {ask_newest, take_newest};
+static const struct aside beside_look = {ask_newest, take_newest, .of_last = true};
 
 /* The links to look in: for an add all but the newest, which it adds to. */
 static uint32_t links_to_ask(const struct sifting *s)

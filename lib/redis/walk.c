@@ -138,7 +138,7 @@ static bool write_pipeline(struct talk *talk, struct outbox *outbox, unsigned nu
             write_exchange(walk, outbox, r << 1 | number, &pipeline->run[r], pipeline->run[r].segment);
     guard_ask_config(talk->task.link, outbox, tag_of_config(walk) << 1 | number);
     if (walk->aside != NULL && !walk->asked_aside)
-        walk->aside->ask(walk, outbox, tag_of_aside(walk) << 1 | number);
+        walk->aside->ask(talk, outbox, tag_of_aside(walk) << 1 | number);
     walk->asked_aside = true;
     return true;
 }
@@ -182,7 +182,8 @@ static void take(struct talk *talk, uint32_t tag, uint32_t index, const struct r
         return;
     }
     if (tag >> 1 == tag_of_aside(walk)) {
-        walk->aside->take(walk, index, reply);
+        if (walk_turn_to(walk, walk->aside->of_last ? walk->links - 1 : 0))
+            walk->aside->take(talk, tag, index, reply);
         return;
     }
     const bool each_key = walk->encoding->each_key;

@@ -50,12 +50,11 @@ struct walk_link {
 
 #define WALK_PIPELINES 2u /* at most: a walk of few commands has one */
 
-struct walk;
-
-/* A question that a look sends once, beside its items. */
+/* A question about the first link that a look asks, or the last one. It is sent once, beside the items. */
 struct aside {
-    void (*ask)(struct walk *, struct outbox *, uint32_t tag);
-    void (*take)(struct walk *, uint32_t index, const struct reply *);
+    void (*ask)(struct talk *, struct outbox *, uint32_t tag);
+    talk_take *take;
+    bool of_last;
 };
 
 struct walk {

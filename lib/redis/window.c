@@ -65,8 +65,10 @@ static bool read_clock(struct sifting *s, size_t used)
     return s->window->clock_us != 0; /* 0: it was not read */
 }
 
-static void take_clock(struct sifting *s, struct talk *talk, uint32_t index, const struct reply *reply)
+static void take_clock(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
+    struct sifting *s = sieve_of(talk);
+
     if (index > 0) {
         (void)guard_take(talk, 0, index - 1, reply);
     } else if (!task_expect(&talk->task, reply, REDIS_REPLY_ARRAY, 0)) {
@@ -81,8 +83,9 @@ static void take_clock(struct sifting *s, struct talk *talk, uint32_t index, con
 }
 
 /* The server's that has the first slice's root. */
-static void ask_clock(struct sifting *s, struct outbox *outbox, uint32_t tag)
+static void ask_clock(struct talk *talk, struct outbox *outbox, uint32_t tag)
 {
+    struct sifting *s = sieve_of(talk);
     struct link *first = s->task.link;
     char name[KEYS_SIZE];
     const struct argument key = link_begin(first, outbox, tag, 0, name);
@@ -92,30 +95,13 @@ static void ask_clock(struct sifting *s, struct outbox *outbox, uint32_t tag)
     outbox_end_into(outbox, 0, s->window->clock_text, sizeof s->window->clock_text);
 }
 
-/* Beside a look. */
-static void ask_clock_aside(struct walk *walk, struct outbox *outbox, uint32_t tag)
-{
-    ask_clock(sieve_of(&walk->talk), outbox, tag);
-}
-
-static void take_clock_aside(struct walk *walk, uint32_t index, const struct reply *reply)
-{
-    if (walk_turn_to(walk, 0))
-        take_clock(sieve_of(&walk->talk), &walk->talk, index, reply);
-}
-
-static const struct aside beside_look = {ask_clock_aside, take_clock_aside};
+static const struct aside beside_look = {ask_clock, take_clock, .of_last = false};
 
 /* Or alone. */
-static void take_clock_alone(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
-{
-    take_clock(sieve_of(talk), talk, index, reply);
-}
-
 static void ask_clock_alone(struct talk *talk, struct outbox *outbox)
 {
-    ask_clock(sieve_of(talk), outbox, 0);
-    talk_then(talk, take_clock_alone, NULL);
+    ask_clock(talk, outbox, 0);
+    talk_then(talk, take_clock, NULL);
 }
 
 static void learn_clock(struct sifting *s, void (*then)(struct sifting *))
