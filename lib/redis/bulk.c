@@ -41,11 +41,6 @@ bool bulk_pays_to_merge_new(const struct link *link, size_t n, double sent)
            cost_merge_new(spec, &server->cost, n) < sent * cost_item(spec, &server->cost, COST_ADD_NEW);
 }
 
-static uint32_t keys_of(const struct bulk *bulk)
-{
-    return bulk->task.link->count;
-}
-
 /* Notes which items are found in the present keys; or new, that is, not in what was there before, nor among the items
  * in front of them. */
 static void answer(struct bulk *bulk)
@@ -137,7 +132,7 @@ static void give_up(struct bulk *bulk)
 /* The inner task has ended; false: nothing follows. */
 static bool go_on(struct bulk *bulk)
 {
-    const uint32_t next = bulk->piece.key + 1;
+    const uint32_t next = bulk->piece.key + 1, keys = bulk->task.link->count;
 
     bulk->busy = false;
     if (bulk->task.status != HIBLOOM_OK) {
@@ -145,10 +140,10 @@ static bool go_on(struct bulk *bulk)
             give_up(bulk);
         return false;
     }
-    if (next % bulk->group == 0 || next == keys_of(bulk))
+    if (next % bulk->group == 0 || next == keys)
         end_group(bulk);
     bulk->piece.key = next;
-    return next < keys_of(bulk);
+    return next < keys;
 }
 
 static enum task_next next(struct task *task, struct outbox *outbox)

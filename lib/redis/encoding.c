@@ -343,6 +343,9 @@ static void take_slice(struct task *task, struct run *run, uint32_t i, size_t at
         link_note_epoch(task->link, i, first);
 }
 
+const struct encoding encoding_to_remove = {
+    .proves = true, .once = true, .bit_bytes = 2, .ask = ask_count, .take = take_counted_down};
+
 /* ---- Which one ----------------------------------------------------------------------- */
 
 static const struct encoding
@@ -358,7 +361,6 @@ static const struct encoding
     script_set = {.sets = true, .all_keys = true, .bit_bytes = 2, .ask = ask_script, .take = take_digits},
     slice_set = {.sets = true, .proves = true, .bit_bytes = 2, .ask = ask_slice, .take = take_slice},
     count_up = {.sets = true, .proves = true, .bit_bytes = 2, .ask = ask_count, .take = take_counted_up},
-    count_down = {.proves = true, .once = true, .bit_bytes = 2, .ask = ask_count, .take = take_counted_down},
     script_counted = {.sets = true, .all_keys = true, .bit_bytes = 2, .ask = ask_counted, .take = take_digits};
 
 const struct encoding *encoding_to_add(const struct link *link, bool exact)
@@ -381,9 +383,4 @@ const struct encoding *encoding_to_look(const struct link *link)
     if (link->spec->layout == LAYOUT_PARTITIONED || spec_is_spanning(link->spec))
         return &getbit_each;
     return link->server->cost.bitfield || link->spec->counters != 0 ? &bitfield_get : &getbit;
-}
-
-const struct encoding *encoding_to_remove(void)
-{
-    return &count_down;
 }

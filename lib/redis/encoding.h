@@ -73,7 +73,7 @@ bool encoding_begins_slice(const struct link *, const struct slice_add *, uint32
 /* The encoding to add, exact if the caller asks for is_new; and to look. */
 const struct encoding *encoding_to_add(const struct link *, bool exact);
 const struct encoding *encoding_to_look(const struct link *);
-const struct encoding *encoding_to_remove(void);
+extern const struct encoding encoding_to_remove;
 
 /* Items of k hashes that one BITFIELD has, at most. */
 uint32_t encoding_bitfield_items(uint32_t k);

@@ -342,14 +342,12 @@ static void judge_first(struct talk *talk)
     const struct finding *root = root_of(talk), *at_first = &talk->found[AT_FIRST];
     const struct link *link = task->link, *first = &link->of->first;
     const bool link_is_there = root->found == RECORD_FOUND && is_key(root);
+    static const struct failure *const of[] = {
+        [RECORD_NOTHING] = &absent, [RECORD_NONE] = &no_filter, [RECORD_DAMAGED] = &altered, [RECORD_FOUND] = NULL};
     const char *key = link_key(first, 0, KEY_NAME);
 
-    if (at_first->found == RECORD_NOTHING)
-        fail(task, &absent, key);
-    else if (at_first->found == RECORD_NONE)
-        fail(task, &no_filter, key);
-    else if (at_first->found == RECORD_DAMAGED)
-        fail(task, &altered, key);
+    if (of[at_first->found] != NULL)
+        fail(task, of[at_first->found], key);
     else if (!is_key(at_first))
         fail(task, &anew, key);
     else if (at_first->state == RECORD_REMOVING)

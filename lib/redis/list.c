@@ -42,11 +42,6 @@ struct listing {
     char name[HIBLOOM_NAME_MAX + 1];
 };
 
-static struct listing *listing_of(struct talk *talk)
-{
-    return (struct listing *)talk;
-}
-
 /* ---- A key and its trailer ---------------------------------------------------------- */
 
 /* The name of the filter whose root the key would be. False: no filter's, or not one that is wanted. */
@@ -95,7 +90,7 @@ static bool is_called_like_link(const char *name, size_t len)
 /* Values that are no strings, and keys that the user may not read, are no filters to it. */
 static void take_trailer(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
-    struct listing *l = listing_of(talk);
+    struct listing *l = (struct listing *)talk;
     struct candidate *key = &l->candidates[tag];
     struct record record;
 
@@ -129,7 +124,7 @@ static void ask_trailers(struct listing *l, struct outbox *outbox)
 
 static void take_keys(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
-    struct listing *l = listing_of(talk);
+    struct listing *l = (struct listing *)talk;
     const char *text, *cursor = NULL;
     size_t at = 0, len, cursor_len = 0;
     uint64_t number;
@@ -185,7 +180,7 @@ static void scan(struct talk *, struct outbox *);
 
 static void judge_keys(struct talk *talk, struct outbox *outbox)
 {
-    struct listing *l = listing_of(talk);
+    struct listing *l = (struct listing *)talk;
 
     if (!is_same_server(l)) {
         task_fail(&talk->task, HIBLOOM_EUNAVAILABLE,
@@ -205,7 +200,7 @@ static void judge_keys(struct talk *talk, struct outbox *outbox)
 
 static void scan(struct talk *talk, struct outbox *outbox)
 {
-    struct listing *l = listing_of(talk);
+    struct listing *l = (struct listing *)talk;
     const size_t prefix = glob_prefix(l->pattern);
     struct commands *out = &outbox->commands;
 

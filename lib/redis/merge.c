@@ -19,11 +19,6 @@
 
 enum { TAG_BITS, TAG_SCRIPT };
 
-static struct merge *merge_of(struct talk *talk)
-{
-    return (struct merge *)talk;
-}
-
 /* Beside the key, in its slot. */
 static struct argument temporary(const struct merge *merge, char key[KEYS_SIZE], char what)
 {
@@ -46,7 +41,7 @@ static void begin_again(struct talk *, struct outbox *);
 
 static bool read_old(struct talk *talk, struct outbox *outbox, unsigned number)
 {
-    struct merge *merge = merge_of(talk);
+    struct merge *merge = (struct merge *)talk;
     const size_t left = merge->len - (size_t)merge->asked, len = left < READ_BYTES ? left : READ_BYTES;
     char name[KEYS_SIZE];
     const struct argument old = temporary_old(merge, name);
@@ -64,21 +59,17 @@ static bool read_old(struct talk *talk, struct outbox *outbox, unsigned number)
 /* Rule "whole": a part that is not there is seen. */
 static void take_old(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
-    struct merge *merge = merge_of(talk);
+    struct merge *merge = (struct merge *)talk;
     const size_t left = merge->len - (size_t)merge->part_at[tag & 1], len = left < READ_BYTES ? left : READ_BYTES;
 
     if (task_expect(&talk->task, reply, REDIS_REPLY_STRING, merge->key))
         merge->cut = merge->cut || reply->text_len != len;
 }
 
-static void take_removed(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
-{
-}
-
 /* Rule "doubt". It would expire by itself, so nobody minds if UNLINK fails. */
 static void judge_old(struct talk *talk, struct outbox *outbox)
 {
-    struct merge *merge = merge_of(talk);
+    struct merge *merge = (struct merge *)talk;
     char name[KEYS_SIZE];
     const struct argument old = temporary_old(merge, name);
 
@@ -93,14 +84,14 @@ static void judge_old(struct talk *talk, struct outbox *outbox)
     command_argument(&outbox->commands, old);
     outbox_end(outbox);
     outbox_last(outbox)->spare = true;
-    talk_then(talk, take_removed, NULL);
+    talk_then(talk, NULL, NULL);
 }
 
 /* ---- The script ---------------------------------------------------------------------------------- */
 
 static void take_answer(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
-    struct merge *merge = merge_of(talk);
+    struct merge *merge = (struct merge *)talk;
     const bool is_trailer = strchr("des", reply->text[0]) != NULL && reply->text[0] != '\0';
 
     if (tag == TAG_BITS) {
@@ -123,7 +114,7 @@ static void judge_answer(struct talk *, struct outbox *);
 
 static void ask_script(struct talk *talk, struct outbox *outbox)
 {
-    struct merge *merge = merge_of(talk);
+    struct merge *merge = (struct merge *)talk;
     struct link *into = talk->task.link;
     struct commands *out = &outbox->commands;
     char name[KEYS_SIZE], epoch[NUMBER_DIGITS + 1] = "";
@@ -157,7 +148,7 @@ static void ask_script(struct talk *talk, struct outbox *outbox)
 /* If the answer to the first command is lost, it is not sent again, since the script tells what was done. */
 static void send_bits(struct talk *talk, struct outbox *outbox)
 {
-    struct merge *merge = merge_of(talk);
+    struct merge *merge = (struct merge *)talk;
     char name[KEYS_SIZE];
     const struct argument tmp = temporary_bits(merge, name);
 
@@ -182,7 +173,7 @@ static bool may_try(struct merge *merge)
 
 static void begin_again(struct talk *talk, struct outbox *outbox)
 {
-    struct merge *merge = merge_of(talk);
+    struct merge *merge = (struct merge *)talk;
 
     merge->sent_again = true;
     talk->task.link->server->stats.in_doubt++;
@@ -192,7 +183,7 @@ static void begin_again(struct talk *talk, struct outbox *outbox)
 
 static void judge_answer(struct talk *talk, struct outbox *outbox)
 {
-    struct merge *merge = merge_of(talk);
+    struct merge *merge = (struct merge *)talk;
 
     if (merge->answer == 'n' && !merge->stored) {
         begin_again(talk, outbox);

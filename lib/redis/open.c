@@ -297,15 +297,6 @@ static void judge_newer(struct life *life, unsigned place)
     fail_said(life, place, HIBLOOM_ENOTSUP, error.words);
 }
 
-static void judge_damaged(struct life *life, unsigned place)
-{
-    char key[KEYS_SIZE];
-
-    place_key(life, place, key);
-    task_fail(&life->talk.task, HIBLOOM_ECORRUPT,
-              "'%s' was a filter and is damaged: its spec cannot be read; delete the key", key);
-}
-
 /* Nothing of ours is there. */
 static void judge_absent(struct talk *talk)
 {
@@ -356,7 +347,8 @@ static void judge_places(struct talk *talk, struct outbox *outbox)
     else if (alone->found == RECORD_NEWER || root->found == RECORD_NEWER)
         judge_newer(life, alone->found == RECORD_NEWER ? PLACE_ALONE : PLACE_ROOT);
     else if (alone->found == RECORD_DAMAGED || root->found == RECORD_DAMAGED)
-        judge_damaged(life, alone->found == RECORD_DAMAGED ? PLACE_ALONE : PLACE_ROOT);
+        fail_said(life, alone->found == RECORD_DAMAGED ? PLACE_ALONE : PLACE_ROOT, HIBLOOM_ECORRUPT,
+                  "was a filter and is damaged: its spec cannot be read; delete the key");
     else
         judge_absent(talk);
 }

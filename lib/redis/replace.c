@@ -17,11 +17,6 @@
 
 enum { CHANGED = -1, TAKEN = -2, NOT_WHOLE = -1000000000 };
 
-static struct replacement *replacement_of(struct talk *talk)
-{
-    return (struct replacement *)talk;
-}
-
 static uint32_t links_of(const struct redis_filter *filter)
 {
     return filter != NULL ? redis_links(filter) : 0;
@@ -143,7 +138,7 @@ static void rename_links(struct replacement *r)
 
 static void take_replaced(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
-    struct replacement *r = replacement_of(talk);
+    struct replacement *r = (struct replacement *)talk;
     uint32_t i;
 
     if (!task_expect(&talk->task, reply, REDIS_REPLY_INTEGER, 0))
@@ -159,7 +154,7 @@ static void take_replaced(struct talk *talk, uint32_t tag, uint32_t index, const
 
 static void judge_replaced(struct talk *talk, struct outbox *outbox)
 {
-    struct replacement *r = replacement_of(talk);
+    struct replacement *r = (struct replacement *)talk;
     char key[KEYS_SIZE];
     uint32_t i;
 
@@ -175,7 +170,7 @@ static void judge_replaced(struct talk *talk, struct outbox *outbox)
 
 static void ask(struct talk *talk, struct outbox *outbox)
 {
-    const struct replacement *r = replacement_of(talk);
+    const struct replacement *r = (const struct replacement *)talk;
     struct commands *out = &outbox->commands;
     const size_t links = links_of(r->filter), old = links_of(r->old);
     size_t keys = 2 * (size_t)all_keys(r->filter) + 2 * (size_t)most_links(r);
@@ -224,7 +219,7 @@ static bool has_one_slot(const struct replacement *r)
 
 static void check(struct talk *talk, struct outbox *outbox)
 {
-    const struct replacement *r = replacement_of(talk);
+    const struct replacement *r = (const struct replacement *)talk;
 
     if (!has_one_slot(r))
         task_fail(&talk->task, HIBLOOM_ENOTSUP,

@@ -11,11 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static struct scandump *scandump_of(struct talk *talk)
-{
-    return (struct scandump *)talk;
-}
-
 /* The key is no filter of ours: the advice that is given elsewhere would mislead. */
 static void refused(struct scandump *dump, const char *words)
 {
@@ -41,7 +36,7 @@ static void refused(struct scandump *dump, const char *words)
 
 static void take_piece(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
-    struct scandump *dump = scandump_of(talk);
+    struct scandump *dump = (struct scandump *)talk;
 
     if (reply->type == REDIS_REPLY_ERROR) {
         refused(dump, reply->text);
@@ -56,7 +51,7 @@ static void take_piece(struct talk *talk, uint32_t tag, uint32_t index, const st
 
 static void ask(struct talk *talk, struct outbox *outbox)
 {
-    const struct scandump *dump = scandump_of(talk);
+    const struct scandump *dump = (const struct scandump *)talk;
     const struct argument key = {dump->key, strlen(dump->key)};
 
     outbox_begin(outbox, 0, key);

@@ -457,7 +457,7 @@ static void talk_reply(struct task *task, uint32_t tag, uint32_t index, const st
 
     if (reply == NULL || !reply->again)
         talk->outstanding[number]--;
-    if (reply != NULL)
+    if (reply != NULL && talk->take != NULL)
         talk->take(talk, tag, index, reply);
     if (talk->outstanding[number] == 0 && talk->answered != NULL)
         talk->answered(talk, number);

@@ -245,7 +245,7 @@ struct talk {
 
 void talk_begin(struct talk *, struct link *, talk_step *step);
 
-/* For steps: the last call counts. */
+/* For steps: the last call counts. `take` NULL: nobody looks at the replies. */
 void talk_then(struct talk *, talk_take *, talk_step *);
 void talk_stream(struct talk *, talk_pipeline *, talk_take *, talk_step *);
 

@@ -24,11 +24,6 @@
 #define MERGE_BYTES (1u << 20)
 #define SUM_BYTES (16u << 10) /* takes some 1.5 ms */
 
-static struct transfer *transfer_of(struct talk *talk)
-{
-    return (struct transfer *)talk;
-}
-
 static size_t part_at(const struct piece *piece, uint64_t done, uint64_t part)
 {
     return (size_t)(piece->len - done < part ? piece->len - done : part);
@@ -61,7 +56,7 @@ static void take_part(struct transfer *transfer, unsigned number, const struct r
 
 static void take_read(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
-    struct transfer *transfer = transfer_of(talk);
+    struct transfer *transfer = (struct transfer *)talk;
 
     if (tag >> 1 != 0)
         (void)guard_take(talk, talk->task.link->count, index, reply);
@@ -73,7 +68,7 @@ static void take_read(struct talk *talk, uint32_t tag, uint32_t index, const str
 
 static bool read_pipeline(struct talk *talk, struct outbox *outbox, unsigned number)
 {
-    struct transfer *transfer = transfer_of(talk);
+    struct transfer *transfer = (struct transfer *)talk;
     const struct piece *piece = transfer->piece;
     const size_t len = part_at(piece, transfer->asked, READ_BYTES);
     char name[KEYS_SIZE];
@@ -108,7 +103,7 @@ void transfer_begin_read(struct transfer *transfer, struct link *link, const str
 
 static void take_merged(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
-    struct transfer *transfer = transfer_of(talk);
+    struct transfer *transfer = (struct transfer *)talk;
 
     if (!task_expect(&talk->task, reply, REDIS_REPLY_INTEGER, transfer->piece->key))
         return;
@@ -176,7 +171,7 @@ static void ask_sum(struct transfer *transfer, struct commands *out, struct argu
 
 static bool merge_pipeline(struct talk *talk, struct outbox *outbox, unsigned number)
 {
-    struct transfer *transfer = transfer_of(talk);
+    struct transfer *transfer = (struct transfer *)talk;
     struct link *into = talk->task.link;
     const size_t len = next_part(transfer);
     char name[KEYS_SIZE];
@@ -197,7 +192,7 @@ static bool merge_pipeline(struct talk *talk, struct outbox *outbox, unsigned nu
 /* A bare bitmap's guard, before and behind: that it was lost, and what was made. */
 static void ask_bare(struct talk *talk, struct outbox *outbox)
 {
-    const uint32_t i = transfer_of(talk)->piece->key;
+    const uint32_t i = ((struct transfer *)talk)->piece->key;
 
     guard_ask_alone(talk->task.link, outbox, i, i);
     guard_ask_config(talk->task.link, outbox, talk->task.link->count);

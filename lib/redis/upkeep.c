@@ -20,11 +20,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static struct upkeep *upkeep_of(struct talk *talk)
-{
-    return (struct upkeep *)talk;
-}
-
 static void begin(struct upkeep *upkeep, struct link *link, talk_step *step)
 {
     memset(upkeep, 0, sizeof *upkeep);
@@ -33,8 +28,10 @@ static void begin(struct upkeep *upkeep, struct link *link, talk_step *step)
 
 static void ask_config(struct talk *talk, struct outbox *outbox)
 {
+    struct upkeep *upkeep = (struct upkeep *)talk;
+
     guard_ask_config(talk->task.link, outbox, talk->task.link->count);
-    talk_then(talk, guard_take_before, upkeep_of(talk)->first);
+    talk_then(talk, guard_take_before, upkeep->first);
 }
 
 static void begin_changing(struct upkeep *upkeep, struct link *link, talk_step *step)
@@ -43,17 +40,8 @@ static void begin_changing(struct upkeep *upkeep, struct link *link, talk_step *
     upkeep->first = step;
 }
 
-/* Where the root has its list, and what that must be: a repair may have listed a
- * key that this handle does not know, and that would get no time to live. */
-static void command_list(struct commands *out, const struct link *link, uint32_t i)
-{
-    const uint64_t len = link->bare ? 0 : record_list_bytes(i, link->count);
-
-    command_number(out, spec_bitmap_bytes(link->spec));
-    link_command_ids(out, link, (uint32_t)(len / RECORD_ID_DIGITS));
-}
-
-/* A script on key i of an open filter, which expects the handle's key there. */
+/* A script on key i of an open filter, which expects the handle's key there. To expire, the root also expects its list:
+ * a repair may have listed a key that this handle does not know, and that would get no time to live. */
 static void ask(struct upkeep *upkeep, struct outbox *outbox, enum script script, uint32_t i, const char *argument)
 {
     struct link *link = upkeep->talk.task.link;
@@ -69,7 +57,8 @@ static void ask(struct upkeep *upkeep, struct outbox *outbox, enum script script
     link_expect(out, link, i, RECORD_IDENTITY);
     command_text(out, argument);
     if (script == SCRIPT_EXPIRE) {
-        command_list(out, link, i);
+        command_number(out, spec_bitmap_bytes(link->spec));
+        link_command_ids(out, link, i == 0 && link->count > 1 && !link->bare ? link->count : 0);
         command_text(out, upkeep->only_newest && i == 0 ? "r" : "");
     } else {
         command_number(out, link->keys[i].epoch);
@@ -87,7 +76,7 @@ enum left { EMPTIED, LEFT_KNOWN, LEFT_READ };
 static void take_cleared(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
     struct record record;
-    struct upkeep *upkeep = upkeep_of(talk);
+    struct upkeep *upkeep = (struct upkeep *)talk;
     unsigned char *left = &upkeep->left[tag - upkeep->range.first];
 
     if (reply->type == REDIS_REPLY_STRING && reply->text_len == RECORD_TRAILER && record_parse(reply->text, &record)) {
@@ -119,7 +108,7 @@ static void check_period(struct task *task, uint32_t i)
 
 static void clear(struct talk *talk, struct outbox *outbox)
 {
-    struct upkeep *upkeep = upkeep_of(talk);
+    struct upkeep *upkeep = (struct upkeep *)talk;
     char bytes[NUMBER_DIGITS + 1];
 
     if (memchr(upkeep->left, LEFT_KNOWN, sizeof upkeep->left) == NULL &&
@@ -171,7 +160,7 @@ static void expire_root(struct talk *, struct outbox *);
 
 static void expire_keys(struct talk *talk, struct outbox *outbox)
 {
-    struct upkeep *upkeep = upkeep_of(talk);
+    struct upkeep *upkeep = (struct upkeep *)talk;
 
     if (!link_next_step(talk->task.link, &upkeep->range)) {
         if (upkeep->ms != 0)
@@ -186,13 +175,13 @@ static void expire_keys(struct talk *talk, struct outbox *outbox)
 
 static void judge_root(struct talk *talk, struct outbox *outbox)
 {
-    if (upkeep_of(talk)->ms == 0)
+    if (((struct upkeep *)talk)->ms == 0)
         expire_keys(talk, outbox);
 }
 
 static void expire_root(struct talk *talk, struct outbox *outbox)
 {
-    ask_expire(upkeep_of(talk), outbox, 0);
+    ask_expire((struct upkeep *)talk, outbox, 0);
     talk_then(talk, take_expired, judge_root);
 }
 
@@ -225,7 +214,7 @@ static void take_counters(struct upkeep *upkeep, uint32_t i, const struct reply 
 
 static void take_count(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
-    struct upkeep *upkeep = upkeep_of(talk);
+    struct upkeep *upkeep = (struct upkeep *)talk;
 
     if (tag == talk->task.link->count)
         (void)guard_take(talk, tag, index, reply);
@@ -257,7 +246,7 @@ static void ask_count(struct commands *out, struct argument key, uint64_t from, 
 
 static void count(struct talk *talk, struct outbox *outbox)
 {
-    struct upkeep *upkeep = upkeep_of(talk);
+    struct upkeep *upkeep = (struct upkeep *)talk;
     struct link *link = talk->task.link;
     const uint64_t end = spec_bitmap_bytes(link->spec);
     char name[KEYS_SIZE];

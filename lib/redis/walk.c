@@ -19,7 +19,9 @@ static struct walk *walk_of(struct talk *talk)
     return (struct walk *)talk;
 }
 
-bool walk_turn_to(struct walk *walk, uint32_t link)
+/* The walk goes on with that link: its commands and replies are the link's. False: it has failed in another link, and
+ * stays with that one: its words name the keys of it. */
+static bool turn_to(struct walk *walk, uint32_t link)
 {
     return talk_turn_to(&walk->talk, walk->in[link].link);
 }
@@ -182,7 +184,7 @@ static void take(struct talk *talk, uint32_t tag, uint32_t index, const struct r
         return;
     }
     if (tag >> 1 == tag_of_aside(walk)) {
-        if (walk_turn_to(walk, walk->aside->of_last ? walk->links - 1 : 0))
+        if (turn_to(walk, walk->aside->of_last ? walk->links - 1 : 0))
             walk->aside->take(talk, tag, index, reply);
         return;
     }
@@ -191,7 +193,7 @@ static void take(struct talk *talk, uint32_t tag, uint32_t index, const struct r
     const uint32_t i = each_key ? tag >> 1 : run->segment, answer = index - walk->before;
     const uint32_t answers = pipeline->answers[tag >> 1];
 
-    if (!walk_turn_to(walk, run->link))
+    if (!turn_to(walk, run->link))
         return;
     if (walk->encoding->proves && reply->type == REDIS_REPLY_INTEGER) {
         take_nothing_done(talk, run, i, reply);
@@ -307,7 +309,7 @@ static void start(struct talk *, struct outbox *);
 
 static void take_root(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
-    if (walk_turn_to(walk_of(talk), tag))
+    if (turn_to(walk_of(talk), tag))
         (void)guard_take(talk, 0, index, reply);
 }
 
@@ -460,7 +462,7 @@ void walk_begin_look(struct walk *walk, struct link *link, uint32_t links, const
  * but to remove them there would be wrong. So it ends where an add goes on. */
 void walk_begin_remove(struct walk *walk, struct link *link, const hibloom_item *items, size_t n)
 {
-    begin(walk, link, 1, encoding_to_remove(), items, n, true);
+    begin(walk, link, 1, &encoding_to_remove, items, n, true);
     walk->talk.task.removes = true;
 }
 

@@ -95,10 +95,6 @@ static inline bool walk_found(const struct walk *walk, uint32_t link, size_t ite
     return !flags_has(walk->missing, link * walk->n + item);
 }
 
-/* The walk goes on with that link: its commands and replies are the link's. False: it has failed in another link, and
- * stays with that one: its words name the keys of it. */
-bool walk_turn_to(struct walk *, uint32_t link);
-
 /* The memory of a walk, from that link on; `answers`: somebody asks for them. False: there is none. */
 bool pipeline_make(struct walk *, struct link *, bool answers);
 
