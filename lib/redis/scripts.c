@@ -3,13 +3,49 @@
  * Each script gets along with the writes that a server allows. A refused first write has changed nothing. After
  * the first one Redis refuses none for want of memory. In a slot that moves a script cannot touch a key that it
  * has removed: it would stop half-way. UNLINK, RENAME from it and PEXPIRE of 0 remove it. Nor can it RENAME to a
- * missing key. The columns of the trailer are counted from 1 here, and are those of record.h. script_common.h has
- * the first arguments of scripts that say COMMON. */
+ * missing key. The columns of the trailer are counted from 1 here, and are those of record.h. */
 #include "redis/scripts.h"
-#include "redis/script_common.h"
 
 /* Lines of Lua stand below each other. */
 /* clang-format off */
+
+/* A trailer with digits where they have to be. */
+#define PATTERN "'^ %d+ %d+ %d+/%d+ %x+ [cgrx] %d+ %x+ %d+ hibloom1$'"
+
+/* ARGV[1] and [2] of those that say COMMON: the offset of the trailer, -92 for the
+ * end of the string; and what it must hold from its generation on, "GENERATION ID"
+ * or a generation alone, or "" for a bare bitmap, which ends in no trailer. */
+#define COMMON \
+    "local key, call, at = KEYS[1], redis.call, tonumber(ARGV[1])\n" \
+    "local function trailer_at(key, at)\n" \
+    "  local t = call('GETRANGE', key, at, at + 91)\n" \
+    "  if #t == 92 and t:sub(-8) == 'hibloom1' then return t end\n" \
+    "end\n" \
+    "local function is(trailer, identity)\n" \
+    "  if identity == '' then return not trailer end\n" \
+    "  return trailer and trailer:sub(40, 39 + #identity) == identity\n" \
+    "end\n" \
+    "local size, trailer = call('STRLEN', key), trailer_at(key, at)\n"
+
+/* Gives the key another value. Its time to live stays, 1 ms at least. */
+#define PUT \
+    "local function put(value)\n" \
+    "  local ttl = call('PTTL', key)\n" \
+    "  if ttl < 0 then call('SET', key, value) else call('SET', key, value, 'PX', math.max(ttl, 1)) end\n" \
+    "end\n"
+
+/* Makes zeros of the key, and puts a tail at an offset. The string gets no longer. First comes SETRANGE of a byte to
+ * itself: so a server that refuses SETRANGE or SET has changed nothing. */
+#define REWRITE \
+    "local function rewrite(from, tail)\n" \
+    "  call('SETRANGE', key, size - 1, call('GETRANGE', key, -1, -1))\n" \
+    "  put('')\n" \
+    "  call('SETRANGE', key, from, tail)\n" \
+    "end\n"
+
+/* True where nothing is, or zeros that are no longer than a key's bits: late bits that were taken back leave such. */
+#define IS_LATE \
+    "local function is_late(key, most) return call('STRLEN', key) <= most and call('BITCOUNT', key) == 0 end\n"
 
 /* ARGV after -92 and the generation, '' for a root:
  *   bytes of bits
@@ -441,6 +477,116 @@ static const char sum[] = COUNTERS
     "call('SETRANGE', key, from, table.concat(out))\n"
     "return 1\n";
 
+/* Replaces a filter by another one, with all links and keys of the two.
+ *
+ * KEYS:
+ *   the keys of the filter, link after link
+ *   their new names, in the same order
+ *   for each link, of this filter or of the one that is there: both places of the new name (the first one twice if
+ *   the other may not be named, or is not asked)
+ *   the keys of the filter there that nothing replaces
+ *
+ * ARGV behind those of COMMON:
+ *   the numbers of links of the filter, and of the one there, 0 if there is none
+ *   for each link of the filter: its keys, the offset of the root's trailer and its generation, that offset in the
+ *   other keys, bytes of a key's bits, the ids
+ *   for each link of the other one: its place, 1 or 2, offset and identity of its root, and the number of its keys that
+ *   nothing replaces
+ *
+ * Gives the generation that all keys have from now on, which is above all that was there. Else:
+ *   -1              another filter than expected is there, or one of the two has grown
+ *   -2 - i          something that is not ours is in the place of key number i
+ *   -10^9 - i       key number i of the filter is lost
+ *
+ * If the answer to a sending was lost, it was carried out if the new name has the root's id and the old one has it
+ * no longer. The id alone does not show it: a late "make root" makes a key of an id that was used before.
+ *
+ * RENAME (here of a key to itself), UNLINK and SETRANGE (here of a byte to itself) may be refused. So they come
+ * before any change. The time to live of the filter there is given last. If it is nearly over, PEXPIRE removes a
+ * key at once. A later write to it would make a string that is no filter and never goes. */
+static const char replace[] = COMMON IS_LATE
+    "if redis.replicate_commands then redis.replicate_commands() end\n"
+    "local n, m, all, arg, links, old = tonumber(ARGV[3]), tonumber(ARGV[4]), 0, 5, {}, {}\n"
+    "for i = 1, n do\n"
+    "  links[i] = {from = all, keys = tonumber(ARGV[arg]), at = tonumber(ARGV[arg + 1]), made = ARGV[arg + 2],\n"
+    "              others = tonumber(ARGV[arg + 3]), bytes = tonumber(ARGV[arg + 4]), ids = ARGV[arg + 5]}\n"
+    "  all, arg = all + links[i].keys, arg + 6\n"
+    "end\n"
+    "for i = 1, m do\n"
+    "  old[i] = {place = tonumber(ARGV[arg]), at = tonumber(ARGV[arg + 1]), identity = ARGV[arg + 2],\n"
+    "            gone = tonumber(ARGV[arg + 3])}\n"
+    "  arg = arg + 4\n"
+    "end\n"
+    "local t = call('TIME')\n"
+    "local newest = t[1] * 1e6 + t[2]\n"
+    "local function id(link, i) return link.made .. ' ' .. link.ids:sub(16 * i - 15, 16 * i) end\n"
+    "local function raise(to) newest = math.max(newest, to) end\n"
+    "local done = trailer_at(KEYS[all + 1], at)\n"
+    "if done and done:sub(57, 72) == links[1].ids:sub(1, 16) and not is(trailer, id(links[1], 1)) then "
+    "return tonumber(done:sub(40, 55)) end\n"
+    "for i = 1, math.max(n, m) do\n"
+    "  local first, link, was = 2 * (all + i) - 1, links[i], old[i]\n"
+    "  for p = 1, KEYS[first] == KEYS[first + 1] and 1 or 2 do\n"
+    "    local name = KEYS[first + p - 1]\n"
+    "    if was and p == was.place then\n"
+    "      local there = trailer_at(name, was.at)\n"
+    "      if not is(there, was.identity) or there:sub(38, 38) ~= (i < m and 'g' or 'r') then return -1 end\n"
+    "      raise(tonumber(there:sub(40, 55)) + 1)\n"
+    "    elseif link then\n"
+    "      local there = trailer_at(name, -92)\n"
+    "      if there and there:sub(17, 21) == '00000' and (p == 1) == (there:sub(23, 27) == '00001') then\n"
+    "        return i == 1 and -1 or -2 - link.from\n"
+    "      end\n"
+    "      if name == KEYS[all + link.from + 1] and not is_late(name, link.bytes) then return -2 - link.from end\n"
+    "    end\n"
+    "  end\n"
+    "end\n"
+    "for l, link in ipairs(links) do\n"
+    "  raise(link.made)\n"
+    "  for i = 1, link.keys do\n"
+    "    local k, state = link.from + i, i == 1 and l < n and 'g' or 'r'\n"
+    "    local t = trailer_at(KEYS[k], i == 1 and link.at or link.others)\n"
+    "    if not is(t, id(link, i)) then return 1 - 1e9 - k end\n"
+    "    if t:sub(38, 38) ~= state then return i == 1 and t:sub(38, 38) == 'g' and -1 or 1 - 1e9 - k end\n"
+    "    local there = i > 1 and trailer_at(KEYS[all + k], -92)\n"
+    "    if there then\n"
+    "      if tonumber(there:sub(17, 21)) ~= i - 1 then return -1 - k end\n"
+    "      raise((tonumber(there:sub(40, 55)) or 0) + 1)\n"
+    "    elseif i > 1 and not is_late(KEYS[all + k], link.bytes) then\n"
+    "      return -1 - k\n"
+    "    end\n"
+    "  end\n"
+    "end\n"
+    "if redis.acl_check_cmd and not redis.acl_check_cmd('UNLINK', key) then\n"
+    "  return redis.error_reply(\"NOPERM this user has no permissions to run the 'unlink' command\")\n"
+    "end\n"
+    "local ttl = m > 0 and call('PTTL', KEYS[2 * all + old[1].place]) or -1\n"
+    "newest = math.min(newest, 2 ^ 53 - 1)\n" /* 16 digits, whatever a key said */
+    "call('RENAME', key, key)\n"
+    "call('SETRANGE', key, at + 91, '1')\n" /* as it is: the last byte of the magic */
+    "for _, link in ipairs(links) do\n"
+    "  for i = 1, link.keys do\n"
+    "    local name = KEYS[link.from + i]\n"
+    "    if ttl < 0 then call('PERSIST', name) else call('PEXPIRE', name, 2 ^ 40) end\n"
+    "    call('SETRANGE', name, (i == 1 and link.at or link.others) + 39, string.format('%016.0f', newest))\n"
+    "  end\n"
+    "end\n"
+    "local gone = 2 * (all + math.max(n, m))\n"
+    "for _, link in ipairs(old) do\n"
+    "  for k = gone + 1, gone + link.gone do\n"
+    "    if is(trailer_at(KEYS[k], -92), link.identity:sub(1, 16)) then call('UNLINK', KEYS[k]) end\n"
+    "  end\n"
+    "  gone = gone + link.gone\n"
+    "end\n"
+    "for l, link in ipairs(links) do\n"
+    "  for i = 1, link.keys do\n"
+    "    local to = KEYS[all + link.from + i]\n"
+    "    call('RENAME', KEYS[link.from + i], to)\n"
+    "    if ttl >= 0 then call('PEXPIRE', to, math.max(ttl, 1) + (l > 1 and 1e3 or 0) + (i > 1 and 1e3 or 0)) end\n"
+    "  end\n"
+    "end\n"
+    "return newest\n";
+
 /* Writes the last byte again: that changes no string, and makes no key. Gives 1; 0: there is no key. */
 static const char touch[] =
     "local key, call = KEYS[1], redis.call\n"
@@ -464,7 +610,7 @@ static const char *const texts[] = {
     [SCRIPT_COUNT_UP] = count_up,
     [SCRIPT_COUNT_DOWN] = count_down,
     [SCRIPT_SUM] = sum,
-    [SCRIPT_REPLACE] = script_replace,
+    [SCRIPT_REPLACE] = replace,
     [SCRIPT_SET_COUNTED] = set_counted,
     [SCRIPT_TOUCH] = touch,
 };
