@@ -228,9 +228,9 @@ static void ask_count(const struct encoding *encoding, const struct link *link, 
     }
 }
 
-/* The digits are in `known`, one an item. They are spread from the last one on. `new`: '1' says that of its
- * counters. */
-static void take_counted(struct task *task, struct run *run, uint32_t i, const struct reply *reply, bool new)
+/* The digits are in `known`, one an item. They are spread from the last one on. '1': of an add the item is new, of a
+ * remove it was in. */
+static void take_counted(struct task *task, struct run *run, uint32_t i, size_t at, const struct reply *reply)
 {
     const size_t k = task->link->spec->hashes;
 
@@ -241,19 +241,9 @@ static void take_counted(struct task *task, struct run *run, uint32_t i, const s
         return;
     }
     for (size_t item = run->items; item-- > 0;) {
-        const bool yes = run->known[item] == '1', unset = yes == new;
+        const bool yes = run->known[item] == '1', unset = yes == task->adds;
         memset(run->known + item * k, unset ? BIT_WAS_UNSET : reply->repeated ? BIT_UNKNOWN : BIT_WAS_SET, k);
     }
-}
-
-static void take_counted_up(struct task *task, struct run *run, uint32_t i, size_t at, const struct reply *reply)
-{
-    take_counted(task, run, i, reply, true);
-}
-
-static void take_counted_down(struct task *task, struct run *run, uint32_t i, size_t at, const struct reply *reply)
-{
-    take_counted(task, run, i, reply, false);
 }
 
 /* ---- A slice, by a script that begins with the guard and the period ------------------------ */
@@ -344,7 +334,7 @@ static void take_slice(struct task *task, struct run *run, uint32_t i, size_t at
 }
 
 const struct encoding encoding_to_remove = {
-    .proves = true, .once = true, .bit_bytes = 2, .ask = ask_count, .take = take_counted_down};
+    .proves = true, .once = true, .bit_bytes = 2, .ask = ask_count, .take = take_counted};
 
 /* ---- Which one ----------------------------------------------------------------------- */
 
@@ -360,7 +350,7 @@ static const struct encoding
     block_get = {.item_bytes = 30, .answer_bytes = BLOCK_ANSWER, .ask = ask_block, .take = take_block},
     script_set = {.sets = true, .all_keys = true, .bit_bytes = 2, .ask = ask_script, .take = take_digits},
     slice_set = {.sets = true, .proves = true, .bit_bytes = 2, .ask = ask_slice, .take = take_slice},
-    count_up = {.sets = true, .proves = true, .bit_bytes = 2, .ask = ask_count, .take = take_counted_up},
+    count_up = {.sets = true, .proves = true, .bit_bytes = 2, .ask = ask_count, .take = take_counted},
     script_counted = {.sets = true, .all_keys = true, .bit_bytes = 2, .ask = ask_counted, .take = take_digits};
 
 const struct encoding *encoding_to_add(const struct link *link, bool exact)

@@ -125,12 +125,7 @@ static void ask_newest(struct talk *talk, struct outbox *outbox, uint32_t tag)
         guard_ask_alone(newest, outbox, tag, 0);
 }
 
-static void take_newest(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
-{
-    (void)guard_take(talk, 0, index, reply);
-}
-
-static const struct aside beside_look = {ask_newest, take_newest, .of_last = true};
+static const struct aside beside_look = {ask_newest, guard_take_alone, .of_last = true};
 
 /* The links to look in: for an add all but the newest, which it adds to. */
 static uint32_t links_to_ask(const struct sifting *s)

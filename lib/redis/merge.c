@@ -19,20 +19,12 @@
 
 enum { TAG_BITS, TAG_SCRIPT };
 
-/* Beside the key, in its slot. */
+/* Its temporary keys: the bits to set, and those that were there before. They lie beside the key, in its slot. */
+enum { BITS = 'a', OLD = 'b' };
+
 static struct argument temporary(const struct merge *merge, char key[KEYS_SIZE], char what)
 {
     return (struct argument){key, keys_temporary(key, merge->talk.task.link, merge->key, what, merge->number)};
-}
-
-static struct argument temporary_bits(const struct merge *merge, char key[KEYS_SIZE])
-{
-    return temporary(merge, key, 'a');
-}
-
-static struct argument temporary_old(const struct merge *merge, char key[KEYS_SIZE])
-{
-    return temporary(merge, key, 'b');
 }
 
 /* ---- The bits before ---------------------------------------------------------------------------- */
@@ -44,7 +36,7 @@ static bool read_old(struct talk *talk, struct outbox *outbox, unsigned number)
     struct merge *merge = (struct merge *)talk;
     const size_t left = merge->len - (size_t)merge->asked, len = left < READ_BYTES ? left : READ_BYTES;
     char name[KEYS_SIZE];
-    const struct argument old = temporary_old(merge, name);
+    const struct argument old = temporary(merge, name, OLD);
 
     if (len == 0 || merge->cut)
         return false;
@@ -71,7 +63,7 @@ static void judge_old(struct talk *talk, struct outbox *outbox)
 {
     struct merge *merge = (struct merge *)talk;
     char name[KEYS_SIZE];
-    const struct argument old = temporary_old(merge, name);
+    const struct argument old = temporary(merge, name, OLD);
 
     if (merge->cut) {
         begin_again(talk, outbox);
@@ -123,11 +115,11 @@ static void ask_script(struct talk *talk, struct outbox *outbox)
 
     script_start(out, SCRIPT_MERGE, third ? 3 : 2, merge->from != NULL ? 7 : 4);
     command_argument(out, key);
-    command_argument(out, temporary_bits(merge, name));
+    command_argument(out, temporary(merge, name, BITS));
     if (merge->from != NULL)
         command_argument(out, (struct argument){name, keys_name(name, merge->from, merge->key)});
     else if (merge->old != NULL)
-        command_argument(out, temporary_old(merge, name));
+        command_argument(out, temporary(merge, name, OLD));
     link_expect(out, into, merge->key, RECORD_IDENTITY);
     if (merge->from != NULL)
         command_text(out, "");
@@ -150,7 +142,7 @@ static void send_bits(struct talk *talk, struct outbox *outbox)
 {
     struct merge *merge = (struct merge *)talk;
     char name[KEYS_SIZE];
-    const struct argument tmp = temporary_bits(merge, name);
+    const struct argument tmp = temporary(merge, name, BITS);
 
     outbox_begin(outbox, TAG_BITS, tmp);
     command_start(&outbox->commands, 4, "PSETEX");

@@ -173,16 +173,12 @@ static void expire_keys(struct talk *talk, struct outbox *outbox)
     talk_then(talk, take_expired, expire_keys);
 }
 
-static void judge_root(struct talk *talk, struct outbox *outbox)
-{
-    if (((struct upkeep *)talk)->ms == 0)
-        expire_keys(talk, outbox);
-}
-
 static void expire_root(struct talk *talk, struct outbox *outbox)
 {
-    ask_expire((struct upkeep *)talk, outbox, 0);
-    talk_then(talk, take_expired, judge_root);
+    struct upkeep *upkeep = (struct upkeep *)talk;
+
+    ask_expire(upkeep, outbox, 0);
+    talk_then(talk, take_expired, upkeep->ms == 0 ? expire_keys : NULL);
 }
 
 void upkeep_begin_expire(struct upkeep *upkeep, struct link *link, uint64_t ms)

@@ -185,7 +185,7 @@ static void take(struct talk *talk, uint32_t tag, uint32_t index, const struct r
     }
     if (tag >> 1 == tag_of_aside(walk)) {
         if (turn_to(walk, walk->aside->of_last ? walk->links - 1 : 0))
-            walk->aside->take(talk, tag, index, reply);
+            walk->aside->take(talk, 0, index, reply);
         return;
     }
     const bool each_key = walk->encoding->each_key;

@@ -53,7 +53,7 @@ struct walk_link {
 /* A question about the first link that a look asks, or the last one. It is sent once, beside the items. */
 struct aside {
     void (*ask)(struct talk *, struct outbox *, uint32_t tag);
-    talk_take *take;
+    talk_take *take; /* its tag is 0 */
     bool of_last;
 };
 
