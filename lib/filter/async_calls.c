@@ -77,7 +77,7 @@ hibloom_status links_call(hibloom_store *store, const struct links_call *call, c
 /* Behind it the items and their bytes. */
 struct items_work {
     struct work work;
-    struct sieve sieve;
+    struct item_call call;
     bool *answers; /* NULL: not wanted */
     hibloom_item items[];
 };
@@ -86,7 +86,7 @@ static hibloom_status finish_items(struct work *work, hibloom_status status)
 {
     struct items_work *own = (struct items_work *)work;
 
-    sieve_end(&own->sieve, work->done != NULL && status == HIBLOOM_OK ? own->answers : NULL);
+    item_call_end(&own->call, work->done != NULL && status == HIBLOOM_OK ? own->answers : NULL);
     return status;
 }
 
@@ -121,8 +121,8 @@ hibloom_status async_items(hibloom *filter, enum store_call call, const hibloom_
         return HIBLOOM_ENOMEM;
     own->work.filter = filter;
     own->answers = answers;
-    sieve_begin(&own->sieve, call, filter, own->items, n);
-    return async_begin(&own->work, own->sieve.run);
+    item_call_begin(&own->call, call, filter, own->items, n);
+    return async_begin(&own->work, own->call.run);
 }
 
 /* ---- Names ------------------------------------------------------------------------------------ */

@@ -165,14 +165,14 @@ static struct task *begin_part(const struct part *part, void *room)
 {
     struct many *m = part->many;
     struct links *links = room;
-    struct sieve *sieve = room;
+    struct item_call *call = room;
 
     if (m->opened != NULL) {
         links_begin(links, LINKS_OPEN, part->filter, &m->wanted, 0);
         return &links->task;
     }
-    sieve_begin(sieve, m->call, part->filter, m->items + part->first, part->n);
-    return sieve->run;
+    item_call_begin(call, m->call, part->filter, m->items + part->first, part->n);
+    return call->run;
 }
 
 static void end_open(const struct part *part)
@@ -194,7 +194,7 @@ static void end_part(const struct part *part, void *room)
         task_release(&((struct links *)room)->task);
         end_open(part);
     } else {
-        sieve_end(room, answered ? m->answers + part->first : NULL);
+        item_call_end(room, answered ? m->answers + part->first : NULL);
     }
 }
 
@@ -229,7 +229,7 @@ static void run_some(struct part *parts, size_t n, char *rooms, size_t room, str
 static void run_parts(struct many *m)
 {
     const size_t most = m->parts_n < AT_ONCE ? m->parts_n : AT_ONCE;
-    const size_t room = m->opened != NULL ? sizeof(struct links) : sizeof(struct sieve);
+    const size_t room = m->opened != NULL ? sizeof(struct links) : sizeof(struct item_call);
     char *rooms = alloc.calloc(most, room);
     struct task **tasks = alloc.calloc(most, sizeof(struct task *));
     const bool good = rooms != NULL && tasks != NULL;

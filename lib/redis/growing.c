@@ -18,18 +18,18 @@ static double limit_of(uint64_t capacity)
     return (double)(capacity - spare - adders);
 }
 
-static void chunk(struct sifting *);
-static void link_read(struct sifting *);
-static void look(struct sifting *);
+static void chunk(struct sieve *);
+static void link_read(struct sieve *);
+static void look(struct sieve *);
 
-static struct link *newest_of(const struct sifting *s)
+static struct link *newest_of(const struct sieve *s)
 {
     return redis_newest(s->filter);
 }
 
 /* Several calls of one handle may be on their way: they share its room. Each takes its chunk out of the room, and
  * gives back the unused part. */
-static void reserve(struct sifting *s)
+static void reserve(struct sieve *s)
 {
     struct link *link = s->growing.reserved = newest_of(s);
 
@@ -37,7 +37,7 @@ static void reserve(struct sifting *s)
     link->reserved += s->chunk;
 }
 
-static void unreserve(struct sifting *s, size_t used)
+static void unreserve(struct sieve *s, size_t used)
 {
     struct link *link = s->growing.reserved;
 
@@ -50,7 +50,7 @@ static void unreserve(struct sifting *s, size_t used)
 
 /* If a server may have forgotten that a link has grown, that is mended first. From then on it is not known of any root
  * that its replicas tell of the next link. */
-static bool mends(struct sifting *s, void (*then)(struct sifting *))
+static bool mends(struct sieve *s, void (*then)(struct sieve *))
 {
     if (s->denied || !links_are_in_doubt(s->filter))
         return false;
@@ -71,7 +71,7 @@ static void ask_grown_root(struct talk *talk, struct outbox *outbox)
  * replica that does not tell of it takes over. The client that grew the filter may have waited for the replicas,
  * or may not. So this call asks that root, and then waits for its server's replicas, too; once for each handle and
  * link. A link of one key has answered for the items themselves. */
-static void reach_replicas(struct sifting *s)
+static void reach_replicas(struct sieve *s)
 {
     struct redis_filter *filter = s->filter;
     const uint32_t older = redis_links(filter) - 1;
@@ -89,7 +89,7 @@ static void reach_replicas(struct sifting *s)
     sieve_await(s, reach_replicas);
 }
 
-static void end_chunk(struct sifting *s)
+static void end_chunk(struct sieve *s)
 {
     unreserve(s, 0); /* the whole chunk was in */
     sieve_end_chunk(s);
@@ -97,9 +97,9 @@ static void end_chunk(struct sifting *s)
 
 /* ---- Looking --------------------------------------------------------------------------- */
 
-static void added(struct sifting *);
+static void added(struct sieve *);
 
-static void looked(struct sifting *s)
+static void looked(struct sieve *s)
 {
     s->growing.asked += s->inner->walk.links;
     sieve_read_walk(s);
@@ -128,13 +128,13 @@ static void ask_newest(struct talk *talk, struct outbox *outbox, uint32_t tag)
 static const struct aside beside_look = {ask_newest, guard_take_alone, .of_last = true};
 
 /* The links to look in: for an add all but the newest, which it adds to. */
-static uint32_t links_to_ask(const struct sifting *s)
+static uint32_t links_to_ask(const struct sieve *s)
 {
     return redis_links(s->filter) - (s->task.adds ? 1 : 0);
 }
 
 /* Asks those that have not been asked yet. */
-static void look(struct sifting *s)
+static void look(struct sieve *s)
 {
     const uint32_t from = s->growing.asked, to = links_to_ask(s);
 
@@ -151,7 +151,7 @@ static void look(struct sifting *s)
 /* ---- Adding ------------------------------------------------------------------------------ */
 
 /* It is new if the link that it was set in is still the newest; else it goes on. */
-static void judge_new(struct sifting *s)
+static void judge_new(struct sieve *s)
 {
     if (!redis_link(s->filter, s->growing.asked)->grown) {
         sieve_note(s);
@@ -163,7 +163,7 @@ static void judge_new(struct sifting *s)
     }
 }
 
-static void added(struct sifting *s)
+static void added(struct sieve *s)
 {
     struct link *newest = redis_link(s->filter, s->growing.asked);
 
@@ -180,7 +180,7 @@ static void added(struct sifting *s)
 
 /* ---- Growing ------------------------------------------------------------------------------- */
 
-static void counted(struct sifting *s)
+static void counted(struct sieve *s)
 {
     struct link *link = s->growing.counted;
     const uint64_t capacity = link->spec->capacity;
@@ -195,7 +195,7 @@ static void counted(struct sifting *s)
         sieve_await_links(s, LINKS_GROW, chunk);
 }
 
-static void count_newest(struct sifting *s)
+static void count_newest(struct sieve *s)
 {
     s->growing.counted = newest_of(s);
     upkeep_begin_count(&s->inner->upkeep, s->growing.counted);
@@ -205,7 +205,7 @@ static void count_newest(struct sifting *s)
 /* ---- A chunk of items ------------------------------------------------------------------------ */
 
 /* An add has room for some in the newest link. Else the links are mended, followed or counted, and it begins again. */
-static bool has_room(struct sifting *s)
+static bool has_room(struct sieve *s)
 {
     const struct link *newest = newest_of(s);
 
@@ -218,7 +218,7 @@ static bool has_room(struct sifting *s)
     return !newest->grown && newest->room > 0;
 }
 
-static void chunk(struct sifting *s)
+static void chunk(struct sieve *s)
 {
     const uint64_t room = newest_of(s)->room;
 
@@ -238,7 +238,7 @@ static void chunk(struct sifting *s)
 
 /* ---- By whole bitmaps -------------------------------------------------------------------------- */
 
-static void read_links(struct sifting *s)
+static void read_links(struct sieve *s)
 {
     struct link *link = s->growing.read < links_to_ask(s) ? redis_link(s->filter, s->growing.read) : NULL;
 
@@ -249,7 +249,7 @@ static void read_links(struct sifting *s)
 }
 
 /* If there is no memory for bitmaps, asks the links. */
-static void link_read(struct sifting *s)
+static void link_read(struct sieve *s)
 {
     if (s->refused) {
         chunk(s);
@@ -261,7 +261,7 @@ static void link_read(struct sifting *s)
 
 /* ---- The call ---------------------------------------------------------------------------------- */
 
-static void begin(struct sifting *s)
+static void begin(struct sieve *s)
 {
     /* replicas need not have what a bitmap shows, and must have what an add has found in */
     const bool may = links_to_ask(s) > 0 && !(s->task.adds && s->task.link->server->sends_all);
@@ -277,7 +277,7 @@ static void begin(struct sifting *s)
         chunk(s);
 }
 
-static void release(struct sifting *s)
+static void release(struct sieve *s)
 {
     unreserve(s, s->chunk);
     if (s->task.status == HIBLOOM_OK && s->task.adds && s->filter->reached < s->growing.reached)

@@ -29,21 +29,21 @@ bool plain_pays(const struct link *link, size_t n, bool adds, bool exact)
 
 /* ---- By commands ------------------------------------------------------------------------------- */
 
-static void set(struct sifting *s)
+static void set(struct sieve *s)
 {
     if (s->exact)
         sieve_note(s);
     sieve_end_chunk(s);
 }
 
-static void looked(struct sifting *s)
+static void looked(struct sieve *s)
 {
     sieve_read_walk(s);
     sieve_note_found(s);
     sieve_end_chunk(s);
 }
 
-static void chunk(struct sifting *s)
+static void chunk(struct sieve *s)
 {
     sieve_take(s, s->most);
     if (s->count == 0)
@@ -57,7 +57,7 @@ static void chunk(struct sifting *s)
 /* ---- By bitmaps -------------------------------------------------------------------------------- */
 
 /* Items found in the bitmaps need not be sent, once all keys are proven. */
-static void bitmaps_done(struct sifting *s)
+static void bitmaps_done(struct sieve *s)
 {
     if (s->refused && !s->task.adds)
         memset(s->yes, 0, FLAGS_BYTES(s->n));
@@ -73,7 +73,7 @@ static void bitmaps_done(struct sifting *s)
 }
 
 /* Item by item there need be no memory for it. */
-static void read_first(struct sifting *s)
+static void read_first(struct sieve *s)
 {
     const struct link *link = s->task.link;
     const bool adds = s->task.adds, reads = adds && s->exact;
@@ -88,19 +88,19 @@ static void read_first(struct sifting *s)
 }
 
 /* All are decided. Or what is new by now stays so, and the items go by commands. */
-static void merged(struct sifting *s)
+static void merged(struct sieve *s)
 {
     if (s->refused)
         chunk(s);
 }
 
-static void merge(struct sifting *s)
+static void merge(struct sieve *s)
 {
     sieve_by_bitmaps(s, BULK_ADD_NEW, s->task.link, s->items, s->n, s->yes, merged);
 }
 
 /* To read bitmaps is less than half the work of merging into them, if most items are in. */
-static void sampled(struct sifting *s)
+static void sampled(struct sieve *s)
 {
     if (sieve_sample_is_new(s))
         merge(s);
@@ -108,7 +108,7 @@ static void sampled(struct sifting *s)
         read_first(s);
 }
 
-static void begin(struct sifting *s)
+static void begin(struct sieve *s)
 {
     if (!s->task.adds || !s->exact || !bulk_pays_to_merge_new(s->task.link, s->n, sieve_expect_sent(s)))
         read_first(s);

@@ -12,7 +12,7 @@
 #define GLANCE 64u
 #define PROOFS 128u /* guards at a time */
 
-static uint64_t mark_of(const struct sifting *s)
+static uint64_t mark_of(const struct sieve *s)
 {
     uint64_t mark = 0;
 
@@ -21,31 +21,31 @@ static uint64_t mark_of(const struct sifting *s)
     return mark;
 }
 
-static bool is_add(const struct sifting *s)
+static bool is_add(const struct sieve *s)
 {
     return s->task.adds;
 }
 
 /* ---- Inner tasks ----------------------------------------------------------------------------- */
 
-static void await(struct sifting *s, struct task *inner, void (*ended)(struct sifting *))
+static void await(struct sieve *s, struct task *inner, void (*ended)(struct sieve *))
 {
     s->task.inner = inner;
     s->ended = ended;
 }
 
-void sieve_await(struct sifting *s, void (*ended)(struct sifting *))
+void sieve_await(struct sieve *s, void (*ended)(struct sieve *))
 {
     await(s, &s->inner->task, ended);
 }
 
-void sieve_await_walk(struct sifting *s, void (*ended)(struct sifting *))
+void sieve_await_walk(struct sieve *s, void (*ended)(struct sieve *))
 {
     s->walks = true;
     await(s, &s->inner->task, ended);
 }
 
-void sieve_await_links(struct sifting *s, enum links_goal goal, void (*ended)(struct sifting *))
+void sieve_await_links(struct sieve *s, enum links_goal goal, void (*ended)(struct sieve *))
 {
     s->links = alloc.malloc(sizeof *s->links);
     if (s->links == NULL) {
@@ -57,15 +57,15 @@ void sieve_await_links(struct sifting *s, enum links_goal goal, void (*ended)(st
     await(s, &s->links->task, ended);
 }
 
-void sieve_look(struct sifting *s, struct link *link, uint32_t links, const struct aside *aside,
-                void (*ended)(struct sifting *))
+void sieve_look(struct sieve *s, struct link *link, uint32_t links, const struct aside *aside,
+                void (*ended)(struct sieve *))
 {
     walk_begin_look(&s->inner->walk, link, links, s->left, s->count, aside);
     sieve_await_walk(s, ended);
 }
 
-void sieve_by_bitmaps(struct sifting *s, enum bulk_way way, struct link *link, const hibloom_item *items, size_t n,
-                      unsigned char *yes, void (*ended)(struct sifting *))
+void sieve_by_bitmaps(struct sieve *s, enum bulk_way way, struct link *link, const hibloom_item *items, size_t n,
+                      unsigned char *yes, void (*ended)(struct sieve *))
 {
     s->bulk = alloc.malloc(sizeof *s->bulk);
     if (s->bulk == NULL) {
@@ -82,14 +82,14 @@ static void rest(struct talk *talk, struct outbox *outbox)
     talk->task.pause_ms = sieve_of(talk)->rest_ms;
 }
 
-void sieve_rest(struct sifting *s, unsigned ms, void (*ended)(struct sifting *))
+void sieve_rest(struct sieve *s, unsigned ms, void (*ended)(struct sieve *))
 {
     s->rest_ms = ms;
     talk_begin(&s->inner->talk, s->task.link, rest);
     sieve_await(s, ended);
 }
 
-void sieve_free_inner(struct sifting *s)
+void sieve_free_inner(struct sieve *s)
 {
     if (s->links != NULL)
         s->denied |= s->links->denied;
@@ -102,14 +102,14 @@ void sieve_free_inner(struct sifting *s)
     s->task.inner = &s->inner->task;
 }
 
-void sieve_read_walk(struct sifting *s)
+void sieve_read_walk(struct sieve *s)
 {
     walk_read(&s->inner->walk, s->answers);
     sieve_free_inner(s);
 }
 
 /* Nothing is under way any more. */
-static void release(struct sifting *s)
+static void release(struct sieve *s)
 {
     sieve_free_inner(s);
     if (s->policy->release != NULL)
@@ -120,7 +120,7 @@ static void release(struct sifting *s)
 }
 
 /* The call goes item by item then. */
-static bool is_refused(struct sifting *s)
+static bool is_refused(struct sieve *s)
 {
     if (s->bulk == NULL || s->task.status != HIBLOOM_OK || !bulk_was_refused(s->bulk))
         return false;
@@ -128,9 +128,9 @@ static bool is_refused(struct sifting *s)
     return true;
 }
 
-static void inner_ended(struct sifting *s)
+static void inner_ended(struct sieve *s)
 {
-    void (*const ended)(struct sifting *) = s->ended;
+    void (*const ended)(struct sieve *) = s->ended;
 
     s->refused = is_refused(s);
     if (!s->refused)
@@ -144,7 +144,7 @@ static void inner_ended(struct sifting *s)
         release(s);
 }
 
-static void begin_call(struct sifting *s)
+static void begin_call(struct sieve *s)
 {
     s->begun = true;
     s->at = 0;
@@ -157,7 +157,7 @@ static void begin_call(struct sifting *s)
 
 static enum task_next next(struct task *task, struct outbox *outbox)
 {
-    struct sifting *s = (struct sifting *)task;
+    struct sieve *s = (struct sieve *)task;
 
     if (!s->begun && task->status == HIBLOOM_OK)
         begin_call(s);
@@ -174,7 +174,7 @@ static const struct task_class sieve_class = {next, task_reply_inner};
 
 /* ---- What is left ------------------------------------------------------------------------------- */
 
-void sieve_keep(struct sifting *s, bool answer)
+void sieve_keep(struct sieve *s, bool answer)
 {
     size_t kept = 0;
 
@@ -186,13 +186,13 @@ void sieve_keep(struct sifting *s, bool answer)
     s->count = kept;
 }
 
-void sieve_note(struct sifting *s)
+void sieve_note(struct sieve *s)
 {
     for (size_t i = 0; i < s->count; i++)
         flags_set(s->yes, s->at + s->which[i]);
 }
 
-void sieve_note_found(struct sifting *s)
+void sieve_note_found(struct sieve *s)
 {
     for (size_t i = 0; i < s->count; i++)
         if (s->answers[i])
@@ -218,7 +218,7 @@ static uint32_t first_key(const struct link *link)
 }
 
 /* Room for the keys of all links: there may be more by now. */
-static bool make_relied(struct sifting *s)
+static bool make_relied(struct sieve *s)
 {
     const struct link *newest = redis_newest(s->filter);
     const uint32_t keys = first_key(newest) + newest->count;
@@ -233,7 +233,7 @@ static bool make_relied(struct sifting *s)
 }
 
 /* Items that are left out rely on their keys; in a partitioned link, on all keys. */
-static void rely_on(struct sifting *s, const struct link *link, const hibloom_item *items, const bool *out, size_t n)
+static void rely_on(struct sieve *s, const struct link *link, const hibloom_item *items, const bool *out, size_t n)
 {
     const struct hasher hasher = positions_hasher(link->spec);
     unsigned char *const relied = s->out.relied + first_key(link);
@@ -251,7 +251,7 @@ static void rely_on(struct sifting *s, const struct link *link, const hibloom_it
             relied[hasher.indexes(&hasher, items[i].data, items[i].len, bits)] = 1;
 }
 
-bool sieve_rely_on_all(struct sifting *s)
+bool sieve_rely_on_all(struct sieve *s)
 {
     if (!make_relied(s))
         return false;
@@ -261,7 +261,7 @@ bool sieve_rely_on_all(struct sifting *s)
 }
 
 /* Is anything near that a call may rely on? */
-static bool has_near(struct sifting *s)
+static bool has_near(struct sieve *s)
 {
     bool near = false;
 
@@ -271,7 +271,7 @@ static bool has_near(struct sifting *s)
 }
 
 /* Notes in `answers` whether each item is near. */
-static void find_near(struct sifting *s, const hibloom_item *items, size_t n, bool relies)
+static void find_near(struct sieve *s, const hibloom_item *items, size_t n, bool relies)
 {
     bool found[SAMPLE];
 
@@ -291,14 +291,14 @@ static void find_near(struct sifting *s, const hibloom_item *items, size_t n, bo
 }
 
 /* Some of the next n items are left. */
-static void take_sample(struct sifting *s, size_t n, size_t sample)
+static void take_sample(struct sieve *s, size_t n, size_t sample)
 {
     for (size_t i = 0; i < sample; i++)
         s->left[i] = s->items[s->at + i * (n / sample)];
 }
 
 /* The number of near items in a sample of the next n items. */
-static size_t count_near(struct sifting *s, size_t n, size_t sample)
+static size_t count_near(struct sieve *s, size_t n, size_t sample)
 {
     size_t count = 0;
 
@@ -309,7 +309,7 @@ static size_t count_near(struct sifting *s, size_t n, size_t sample)
     return count;
 }
 
-double sieve_expect_sent(struct sifting *s)
+double sieve_expect_sent(struct sieve *s)
 {
     const size_t sample = s->n < SAMPLE ? s->n : SAMPLE;
 
@@ -320,13 +320,13 @@ double sieve_expect_sent(struct sifting *s)
 
 /* Where a few items are all new the rest most often are, too. To look at them cost some percent of a call. Items
  * that are near may also be sent: the answers are as right. */
-static bool looks_near(struct sifting *s)
+static bool looks_near(struct sieve *s)
 {
     return !s->out.again && has_near(s) && make_relied(s) &&
            (s->chunk < 4 * GLANCE || count_near(s, s->chunk, GLANCE) > 0);
 }
 
-void sieve_take(struct sifting *s, size_t most)
+void sieve_take(struct sieve *s, size_t most)
 {
     const hibloom_item *items = s->items + s->at;
     const uint64_t mark = mark_of(s);
@@ -379,7 +379,7 @@ static void take_proof(struct talk *talk, uint32_t tag, uint32_t index, const st
 
 /* If an add is not sent, the server has to show that it would have taken it. A demoted primary, which may lack
  * known bits, refuses only writing commands. BITFIELD counts as one. */
-static void ask_proof(struct sifting *s, struct outbox *outbox, uint32_t tag, struct link *link, uint32_t i)
+static void ask_proof(struct sieve *s, struct outbox *outbox, uint32_t tag, struct link *link, uint32_t i)
 {
     char name[KEYS_SIZE];
     const struct argument key = link_begin(link, outbox, tag, i, name);
@@ -395,7 +395,7 @@ static void ask_proof(struct sifting *s, struct outbox *outbox, uint32_t tag, st
 
 static void ask_proofs(struct talk *talk, struct outbox *outbox)
 {
-    struct sifting *s = sieve_of(talk);
+    struct sieve *s = sieve_of(talk);
 
     for (uint32_t asked = 0, i; s->out.at < s->out.keys && asked < PROOFS; s->out.at++) {
         struct link *link = redis_key_of(s->filter, s->out.at, &i);
@@ -407,7 +407,7 @@ static void ask_proofs(struct talk *talk, struct outbox *outbox)
     talk_then(talk, take_proof, s->out.at < s->out.keys ? ask_proofs : NULL);
 }
 
-void sieve_prove(struct sifting *s, void (*ended)(struct sifting *))
+void sieve_prove(struct sieve *s, void (*ended)(struct sieve *))
 {
     s->out.at = 0;
     talk_begin(&s->inner->talk, &s->filter->first, ask_proofs);
@@ -416,7 +416,7 @@ void sieve_prove(struct sifting *s, void (*ended)(struct sifting *))
 
 /* ---- Chunks ----------------------------------------------------------------------------------------- */
 
-static void chunk_decided(struct sifting *s)
+static void chunk_decided(struct sieve *s)
 {
     s->at += s->chunk;
     s->out.again = false;
@@ -429,7 +429,7 @@ static void chunk_decided(struct sifting *s)
 
 /* If known bits were forgotten in the middle, the chunk begins again, as a whole. While a slot moves each look forgets
  * them. */
-static void chunk_proven(struct sifting *s)
+static void chunk_proven(struct sieve *s)
 {
     if (s->out.mark == mark_of(s)) {
         chunk_decided(s);
@@ -441,7 +441,7 @@ static void chunk_proven(struct sifting *s)
     s->policy->chunk(s);
 }
 
-void sieve_end_chunk(struct sifting *s)
+void sieve_end_chunk(struct sieve *s)
 {
     if (!s->out.any) {
         chunk_decided(s);
@@ -453,7 +453,7 @@ void sieve_end_chunk(struct sifting *s)
 /* ---- An add to one link -------------------------------------------------------------------------------- */
 
 /* New items are left: by the commands, or by a bitmap before. */
-static void end_set(struct sifting *s)
+static void end_set(struct sieve *s)
 {
     for (size_t i = 0; s->set.new != NULL &&i < s->count; i++)
         s->answers[i] = s->answers[i] || flags_has(s->set.new, i);
@@ -464,31 +464,31 @@ static void end_set(struct sifting *s)
     s->set.ended(s);
 }
 
-static void sent(struct sifting *s)
+static void sent(struct sieve *s)
 {
     sieve_read_walk(s);
     end_set(s);
 }
 
-static void send(struct sifting *s)
+static void send(struct sieve *s)
 {
     walk_begin_add(&s->inner->walk, s->set.link, s->left, s->count, s->exact);
     sieve_await_walk(s, sent);
 }
 
-static void look_at(struct sifting *s, size_t from, size_t n, void (*ended)(struct sifting *))
+static void look_at(struct sieve *s, size_t from, size_t n, void (*ended)(struct sieve *))
 {
     walk_begin_look(&s->inner->walk, s->set.link, 1, s->left + from, n, NULL);
     sieve_await_walk(s, ended);
 }
 
-void sieve_distrust(struct sifting *s)
+void sieve_distrust(struct sieve *s)
 {
     s->begun_ns = s->out.since_ns = clock_now_ns();
 }
 
 /* Items that are in need not be sent; but see ask_proof. */
-static void rest_looked(struct sifting *s)
+static void rest_looked(struct sieve *s)
 {
     walk_read(&s->inner->walk, s->answers + SAMPLE);
     sieve_free_inner(s);
@@ -501,7 +501,7 @@ static void rest_looked(struct sifting *s)
         s->set.ended(s);
 }
 
-bool sieve_sample_is_new(struct sifting *s)
+bool sieve_sample_is_new(struct sieve *s)
 {
     size_t found = 0;
 
@@ -513,7 +513,7 @@ bool sieve_sample_is_new(struct sifting *s)
 }
 
 /* An eighth of the merge that it may save, at most: of a small filter the merge costs less. */
-bool sieve_has_sample(const struct sifting *s)
+bool sieve_has_sample(const struct sieve *s)
 {
     const struct link *link = s->task.link;
     const struct cost_server *to = &link->server->cost;
@@ -522,14 +522,14 @@ bool sieve_has_sample(const struct sifting *s)
            8 * SAMPLE * cost_item(link->spec, to, COST_LOOK_UP) < cost_merge_new(link->spec, to, s->n);
 }
 
-void sieve_sample(struct sifting *s, void (*ended)(struct sifting *))
+void sieve_sample(struct sieve *s, void (*ended)(struct sieve *))
 {
     take_sample(s, s->n, SAMPLE);
     s->count = SAMPLE;
     sieve_look(s, s->task.link, 1, NULL, ended);
 }
 
-static void sample_looked(struct sifting *s)
+static void sample_looked(struct sieve *s)
 {
     if (!sieve_sample_is_new(s) && make_relied(s))
         look_at(s, SAMPLE, s->count - SAMPLE, rest_looked);
@@ -543,7 +543,7 @@ bool sieve_looks_first(const struct link *link, size_t n, bool exact)
     return !exact && link->spec->layout == LAYOUT_BLOCKED && !link->bare && n > 2 * SAMPLE && may_leave_out(link, true);
 }
 
-static void merged(struct sifting *s)
+static void merged(struct sieve *s)
 {
     memset(s->answers, 0, s->count * sizeof *s->answers);
     if (s->refused)
@@ -553,7 +553,7 @@ static void merged(struct sifting *s)
 }
 
 /* A merge that tells what is new. */
-static void merge_new(struct sifting *s)
+static void merge_new(struct sieve *s)
 {
     s->set.new = alloc.calloc(FLAGS_BYTES(s->count), 1);
     if (s->set.new == NULL)
@@ -562,7 +562,7 @@ static void merge_new(struct sifting *s)
         sieve_by_bitmaps(s, BULK_ADD_NEW, s->set.link, s->left, s->count, s->set.new, merged);
 }
 
-void sieve_set(struct sifting *s, struct link *link, void (*ended)(struct sifting *))
+void sieve_set(struct sieve *s, struct link *link, void (*ended)(struct sieve *))
 {
     s->set = (struct setting){.link = link, .ended = ended};
     if (s->exact && bulk_pays_to_merge_new(link, s->count, (double)s->count))
@@ -580,7 +580,7 @@ void sieve_set(struct sifting *s, struct link *link, void (*ended)(struct siftin
 /* Items known to be new stay so. */
 static void again(struct task *task)
 {
-    struct sifting *s = (struct sifting *)task;
+    struct sieve *s = (struct sieve *)task;
 
     for (uint32_t i = 0; i < redis_links(s->filter); i++)
         near_forget(redis_link(s->filter, i));
@@ -595,31 +595,31 @@ static void again(struct task *task)
 }
 
 /* One item more: a call of no items still asks a guard. NULL: out of memory. */
-static struct sifting *make(struct sieve *sieve, const struct policy *policy, enum store_call call, struct link *link,
-                            const hibloom_item *items, size_t n)
+static struct sieve *make(struct item_call *c, const struct policy *policy, enum store_call call, struct link *link,
+                          const hibloom_item *items, size_t n)
 {
     const bool adds = call != STORE_LOOK;
     const size_t chunk = policy == &window_policy ? window_most(link, n, adds) : SIEVE_CHUNK;
     const size_t most = n < chunk ? n + 1 : chunk;
     const size_t arrays = most * (sizeof(hibloom_item) + sizeof(uint32_t) + sizeof(bool));
-    struct sifting *s = alloc.malloc(sizeof *s + arrays + FLAGS_BYTES(n));
+    struct sieve *s = alloc.malloc(sizeof *s + arrays + FLAGS_BYTES(n));
 
     if (s == NULL)
         return NULL;
-    *s = (struct sifting){.task = {.class = &sieve_class,
-                                   .link = link,
-                                   .inner = &sieve->inner.task,
-                                   .again = again,
-                                   .take_guard = task_take_guard_inner,
-                                   .adds = adds,
-                                   .reads = !adds},
-                          .inner = &sieve->inner,
-                          .policy = policy,
-                          .filter = link->of,
-                          .exact = call == STORE_ADD_NEW,
-                          .items = items,
-                          .n = n,
-                          .most = most};
+    *s = (struct sieve){.task = {.class = &sieve_class,
+                                 .link = link,
+                                 .inner = &c->inner.task,
+                                 .again = again,
+                                 .take_guard = task_take_guard_inner,
+                                 .adds = adds,
+                                 .reads = !adds},
+                        .inner = &c->inner,
+                        .policy = policy,
+                        .filter = link->of,
+                        .exact = call == STORE_ADD_NEW,
+                        .items = items,
+                        .n = n,
+                        .most = most};
     s->which = (uint32_t *)(s->left + most);
     s->answers = (bool *)(s->which + most);
     s->yes = memset(s->answers + most, 0, FLAGS_BYTES(n));
@@ -640,22 +640,22 @@ static const struct policy *policy_of(const struct link *link, size_t n, enum st
     return plain_pays(link, n, adds, exact) ? &plain_policy : NULL;
 }
 
-void sieve_begin(struct sieve *sieve, enum store_call call, hibloom *handle, const hibloom_item *items, size_t n)
+void item_call_begin(struct item_call *c, enum store_call call, hibloom *handle, const hibloom_item *items, size_t n)
 {
     struct link *link = &redis_filter_of(handle)->first;
-    struct walk *walk = &sieve->inner.walk;
+    struct walk *walk = &c->inner.walk;
     const struct policy *policy = policy_of(link, n, call);
 
-    sieve->run = &walk->talk.task;
-    sieve->own = NULL;
+    c->run = &walk->talk.task;
+    c->sieve = NULL;
     if (policy != NULL) {
-        memset(&sieve->inner, 0, sizeof sieve->inner);
+        memset(&c->inner, 0, sizeof c->inner);
         talk_begin(&walk->talk, link, NULL); /* without memory this task fails in place of the other */
-        sieve->own = make(sieve, policy, call, link, items, n);
-        if (sieve->own != NULL)
-            sieve->run = &sieve->own->task;
+        c->sieve = make(c, policy, call, link, items, n);
+        if (c->sieve != NULL)
+            c->run = &c->sieve->task;
         else
-            task_no_memory(sieve->run);
+            task_no_memory(c->run);
     } else if (call == STORE_REMOVE)
         walk_begin_remove(walk, link, items, n);
     else if (call == STORE_LOOK)
@@ -664,15 +664,15 @@ void sieve_begin(struct sieve *sieve, enum store_call call, hibloom *handle, con
         walk_begin_add(walk, link, items, n, call == STORE_ADD_NEW);
 }
 
-void sieve_end(struct sieve *sieve, bool *answers)
+void item_call_end(struct item_call *c, bool *answers)
 {
-    struct sifting *s = sieve->own;
-    hibloom_stats *stats = &sieve->run->link->server->stats;
+    struct sieve *s = c->sieve;
+    hibloom_stats *stats = &c->run->link->server->stats;
 
     if (s == NULL) {
-        stats->items += sieve->inner.walk.n;
-        walk_read(&sieve->inner.walk, answers);
-        task_release(sieve->run);
+        stats->items += c->inner.walk.n;
+        walk_read(&c->inner.walk, answers);
+        task_release(c->run);
         return;
     }
     release(s);

@@ -30,10 +30,10 @@
 #define SIEVE_CHUNK (32u << 10) /* items, at most */
 
 struct policy {
-    void (*begin)(struct sifting *);   /* the call, also if it begins again: nothing is decided */
-    void (*chunk)(struct sifting *);   /* more items are left: sieve_take, and what follows */
-    void (*end)(struct sifting *);     /* all are decided; NULL: nothing follows */
-    void (*release)(struct sifting *); /* its memory, also in the middle; NULL: it has none */
+    void (*begin)(struct sieve *);   /* the call, also if it begins again: nothing is decided */
+    void (*chunk)(struct sieve *);   /* more items are left: sieve_take, and what follows */
+    void (*end)(struct sieve *);     /* all are decided; NULL: nothing follows */
+    void (*release)(struct sieve *); /* its memory, also in the middle; NULL: it has none */
 };
 
 extern const struct policy plain_policy, growing_policy, window_policy;
@@ -54,7 +54,7 @@ struct left_out {
 struct setting {
     struct link *link;
     unsigned char *new; /* flags: new by the bitmap, of those that are left; NULL: it went by commands only */
-    void (*ended)(struct sifting *);
+    void (*ended)(struct sieve *);
 };
 
 union sieve_inner {
@@ -65,19 +65,19 @@ union sieve_inner {
 };
 
 /* A call on items. A plain filter's call that sends all items is one walk. */
-struct sieve {
+struct item_call {
     struct task *run;    /* the task to be run: the walk, or that of */
-    struct sifting *own; /* this; NULL: one walk does it all */
+    struct sieve *sieve; /* this; NULL: one walk does it all */
     union sieve_inner inner;
 };
 
-struct sifting {
+struct sieve {
     struct task task;
-    union sieve_inner *inner; /* the sieve's: the task under way, */
+    union sieve_inner *inner; /* the call's: the task under way, */
     struct links *links;      /* or one of these two. They are large, and rarely wanted */
     struct bulk *bulk;
-    bool walks;                      /* it is the walk: `ended` reads its answers, and frees it */
-    void (*ended)(struct sifting *); /* the inner task has, well; NULL: nothing is under way */
+    bool walks;                    /* it is the walk: `ended` reads its answers, and frees it */
+    void (*ended)(struct sieve *); /* the inner task has, well; NULL: nothing is under way */
     const struct policy *policy;
     struct redis_filter *filter;
     bool begun;
@@ -102,13 +102,13 @@ struct sifting {
 };
 
 /* The call whose inner task it is: a talk of its own, or the walk's. */
-static inline struct sifting *sieve_of(struct talk *talk)
+static inline struct sieve *sieve_of(struct talk *talk)
 {
-    return ((struct sieve *)((char *)talk - offsetof(struct sieve, inner)))->own;
+    return ((struct item_call *)((char *)talk - offsetof(struct item_call, inner)))->sieve;
 }
 
-void sieve_begin(struct sieve *, enum store_call, hibloom *, const hibloom_item *, size_t n);
-void sieve_end(struct sieve *, bool *answers); /* as walk_read, and frees */
+void item_call_begin(struct item_call *, enum store_call, hibloom *, const hibloom_item *, size_t n);
+void item_call_end(struct item_call *, bool *answers); /* as walk_read, and frees */
 
 /* ---- For the policies ------------------------------------------------------------------------- */
 
@@ -116,48 +116,48 @@ void sieve_end(struct sieve *, bool *answers); /* as walk_read, and frees */
 bool plain_pays(const struct link *, size_t n, bool adds, bool exact);
 
 /* The chunk is decided: what is left out is proven, and the next one begins. */
-void sieve_end_chunk(struct sifting *);
+void sieve_end_chunk(struct sieve *);
 
 /* The next items, at most `most`, become those that are left. */
-void sieve_take(struct sifting *, size_t most);
+void sieve_take(struct sieve *, size_t most);
 
 /* Only items whose answer is this stay. Notes those that are left as new. */
-void sieve_keep(struct sifting *, bool answer);
-void sieve_note(struct sifting *);
-void sieve_note_found(struct sifting *); /* those whose answer is yes; the others are left */
+void sieve_keep(struct sieve *, bool answer);
+void sieve_note(struct sieve *);
+void sieve_note_found(struct sieve *); /* those whose answer is yes; the others are left */
 
 /* Waits for an inner task; `ended` follows it. For sieve_await and sieve_await_walk the caller has begun it. The
  * others begin it: links, a look in `links` links, an add to one, or a bulk (s->refused: it was none). sieve_rest
  * rests. */
-void sieve_await(struct sifting *, void (*ended)(struct sifting *));
-void sieve_await_walk(struct sifting *, void (*ended)(struct sifting *));
-void sieve_await_links(struct sifting *, enum links_goal, void (*ended)(struct sifting *));
-void sieve_look(struct sifting *, struct link *, uint32_t links, const struct aside *, void (*ended)(struct sifting *));
-void sieve_set(struct sifting *, struct link *, void (*ended)(struct sifting *));
-void sieve_by_bitmaps(struct sifting *, enum bulk_way, struct link *, const hibloom_item *, size_t n,
-                      unsigned char *yes, void (*ended)(struct sifting *));
-void sieve_rest(struct sifting *, unsigned ms, void (*ended)(struct sifting *));
+void sieve_await(struct sieve *, void (*ended)(struct sieve *));
+void sieve_await_walk(struct sieve *, void (*ended)(struct sieve *));
+void sieve_await_links(struct sieve *, enum links_goal, void (*ended)(struct sieve *));
+void sieve_look(struct sieve *, struct link *, uint32_t links, const struct aside *, void (*ended)(struct sieve *));
+void sieve_set(struct sieve *, struct link *, void (*ended)(struct sieve *));
+void sieve_by_bitmaps(struct sieve *, enum bulk_way, struct link *, const hibloom_item *, size_t n, unsigned char *yes,
+                      void (*ended)(struct sieve *));
+void sieve_rest(struct sieve *, unsigned ms, void (*ended)(struct sieve *));
 
 /* The walk has ended: its answers become the sieve's. sieve_free_inner frees the memory of any inner task. */
-void sieve_read_walk(struct sifting *);
-void sieve_free_inner(struct sifting *);
+void sieve_read_walk(struct sieve *);
+void sieve_free_inner(struct sieve *);
 
 /* Items that are left out rely on all keys. False: out of memory. sieve_prove sends the guards of those that they rely
  * on. */
-bool sieve_rely_on_all(struct sifting *);
-void sieve_prove(struct sifting *, void (*ended)(struct sifting *));
+bool sieve_rely_on_all(struct sieve *);
+void sieve_prove(struct sieve *, void (*ended)(struct sieve *));
 /* The guards of an add so far were behind reads, which a demoted primary answers, too: they prove nothing to come. */
-void sieve_distrust(struct sifting *);
+void sieve_distrust(struct sieve *);
 
 /* Fewer than half of a sample of the call's items are in: the look for it, and its answer. */
-bool sieve_has_sample(const struct sifting *);
-void sieve_sample(struct sifting *, void (*ended)(struct sifting *));
-bool sieve_sample_is_new(struct sifting *);
+bool sieve_has_sample(const struct sieve *);
+void sieve_sample(struct sieve *, void (*ended)(struct sieve *));
+bool sieve_sample_is_new(struct sieve *);
 
 /* Does an add of n items look first? */
 bool sieve_looks_first(const struct link *, size_t n, bool exact);
 
 /* The number of the n items that have to be sent, by a sample. */
-double sieve_expect_sent(struct sifting *);
+double sieve_expect_sent(struct sieve *);
 
 #endif

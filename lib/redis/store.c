@@ -28,11 +28,11 @@ static hibloom_status redis_items(hibloom *filter, enum store_call call, const h
                                   bool *answers)
 {
     struct redis_store *store = (struct redis_store *)filter->store;
-    struct sieve sieve;
+    struct item_call here;
 
-    sieve_begin(&sieve, call, filter, items, n);
-    const hibloom_status status = store->run(store, sieve.run);
-    sieve_end(&sieve, answers);
+    item_call_begin(&here, call, filter, items, n);
+    const hibloom_status status = store->run(store, here.run);
+    item_call_end(&here, answers);
     return status;
 }
 

@@ -17,10 +17,10 @@
 /* The result of a look for an item; the last of these wins. */
 enum window_found { FOUND_NOWHERE, FOUND_IN_DOUBT, FOUND_OLDER, FOUND_NOW };
 
-static void look(struct sifting *);
-static void set(struct sifting *);
+static void look(struct sieve *);
+static void set(struct sieve *);
 
-static uint32_t count_of(const struct sifting *s)
+static uint32_t count_of(const struct sieve *s)
 {
     return s->task.link->spec->slices + 1;
 }
@@ -42,7 +42,7 @@ static uint64_t newest_period(struct redis_filter *filter)
     return newest;
 }
 
-static uint64_t current_period(const struct sifting *s)
+static uint64_t current_period(const struct sieve *s)
 {
     const uint64_t clock_us = s->window->clock_us != 0 ? s->window->clock_us : s->filter->clock_us;
     const uint64_t now = period_at(s->task.link->spec, clock_us), newest = newest_period(s->filter);
@@ -50,7 +50,7 @@ static uint64_t current_period(const struct sifting *s)
     return now > newest ? now : newest;
 }
 
-static bool read_clock(struct sifting *s, size_t used)
+static bool read_clock(struct sieve *s, size_t used)
 {
     uint64_t part[2];
     size_t at = 0, len;
@@ -67,7 +67,7 @@ static bool read_clock(struct sifting *s, size_t used)
 
 static void take_clock(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
-    struct sifting *s = sieve_of(talk);
+    struct sieve *s = sieve_of(talk);
 
     if (index > 0) {
         (void)guard_take(talk, 0, index - 1, reply);
@@ -85,7 +85,7 @@ static void take_clock(struct talk *talk, uint32_t tag, uint32_t index, const st
 /* The server's that has the first slice's root. */
 static void ask_clock(struct talk *talk, struct outbox *outbox, uint32_t tag)
 {
-    struct sifting *s = sieve_of(talk);
+    struct sieve *s = sieve_of(talk);
     struct link *first = s->task.link;
     char name[KEYS_SIZE];
     const struct argument key = link_begin(first, outbox, tag, 0, name);
@@ -104,7 +104,7 @@ static void ask_clock_alone(struct talk *talk, struct outbox *outbox)
     talk_then(talk, take_clock, NULL);
 }
 
-static void learn_clock(struct sifting *s, void (*then)(struct sifting *))
+static void learn_clock(struct sieve *s, void (*then)(struct sieve *))
 {
     talk_begin(&s->inner->talk, s->task.link, ask_clock_alone);
     sieve_await(s, then);
@@ -112,14 +112,14 @@ static void learn_clock(struct sifting *s, void (*then)(struct sifting *))
 
 /* ---- Chunks -------------------------------------------------------------------------------- */
 
-static void drop_read(struct sifting *s)
+static void drop_read(struct sieve *s)
 {
     alloc.free(s->window->has);
     s->window->has = NULL;
 }
 
 /* False: too often by now, which is noted. */
-static bool try_again(struct sifting *s)
+static bool try_again(struct sieve *s)
 {
     if (s->window->attempts++ < ATTEMPTS)
         return true;
@@ -130,7 +130,7 @@ static bool try_again(struct sifting *s)
     return false;
 }
 
-static void chunk(struct sifting *s)
+static void chunk(struct sieve *s)
 {
     sieve_take(s, s->most);
     s->window->attempts = 0;
@@ -147,7 +147,7 @@ static void chunk(struct sifting *s)
 /* The slice's part of the result for an item, which it has or has not. If it was emptied since the look began, the
  * item is in doubt. It may have been in there, and may have come into another slice after the look there. The same
  * holds if the slice counted as the look began and no longer does. The clock may have been asked again long after. */
-static enum window_found judge(const struct sifting *s, uint32_t number, const hibloom_item *item, bool has,
+static enum window_found judge(const struct sieve *s, uint32_t number, const hibloom_item *item, bool has,
                                uint64_t begun, uint64_t now)
 {
     const struct link *slice = redis_link(s->filter, number);
@@ -167,7 +167,7 @@ static enum window_found judge(const struct sifting *s, uint32_t number, const h
     return period >= s->window->period ? FOUND_NOW : FOUND_OLDER;
 }
 
-static void gather(struct sifting *s, uint64_t begun, uint64_t now)
+static void gather(struct sieve *s, uint64_t begun, uint64_t now)
 {
     memset(s->window->what, FOUND_NOWHERE, s->count);
     for (uint32_t i = 0; i < count_of(s); i++)
@@ -181,7 +181,7 @@ static void gather(struct sifting *s, uint64_t begun, uint64_t now)
 }
 
 /* Decides what can be; the others are left. */
-static void decide(struct sifting *s)
+static void decide(struct sieve *s)
 {
     const bool adds = s->task.adds;
     size_t left = 0;
@@ -199,7 +199,7 @@ static void decide(struct sifting *s)
     s->count = left;
 }
 
-static void looked(struct sifting *s)
+static void looked(struct sieve *s)
 {
     const struct spec *spec = s->task.link->spec;
     const uint64_t period = s->window->period, now = s->task.adds ? period : period_at(spec, s->window->clock_us);
@@ -223,7 +223,7 @@ static void looked(struct sifting *s)
 }
 
 /* Counted from here, an epoch that was not known is seen. */
-static void begin_look(struct sifting *s)
+static void begin_look(struct sieve *s)
 {
     s->window->period = current_period(s);
     s->window->looked_ns = clock_now_ns();
@@ -231,14 +231,14 @@ static void begin_look(struct sifting *s)
         s->window->clears[i] = redis_link(s->filter, i)->clears;
 }
 
-static void ask_slices(struct sifting *s)
+static void ask_slices(struct sieve *s)
 {
     sieve_look(s, s->task.link, count_of(s), &beside_look, looked);
 }
 
-static void slice_read(struct sifting *);
+static void slice_read(struct sieve *);
 
-static void read_slice(struct sifting *s)
+static void read_slice(struct sieve *s)
 {
     unsigned char *has = s->window->has + s->window->read * FLAGS_BYTES(s->chunk);
 
@@ -246,7 +246,7 @@ static void read_slice(struct sifting *s)
 }
 
 /* If there is no memory for bitmaps, asks the slices. */
-static void slice_read(struct sifting *s)
+static void slice_read(struct sieve *s)
 {
     if (s->refused) {
         drop_read(s);
@@ -259,7 +259,7 @@ static void slice_read(struct sifting *s)
 }
 
 /* An add looks for a few at a time, between which its period may end. */
-static void look(struct sifting *s)
+static void look(struct sieve *s)
 {
     begin_look(s);
     s->window->read = 0;
@@ -275,7 +275,7 @@ static void look(struct sifting *s)
 
 /* The clock to go on with is the one that has refused it. In a cluster it does not decide: the add asks the
  * deciding one again. */
-static void note_refused(struct sifting *s)
+static void note_refused(struct sieve *s)
 {
     if (s->task.link->server->clustered) {
         s->window->refused = s->window->period;
@@ -287,7 +287,7 @@ static void note_refused(struct sifting *s)
 
 /* Refused items are left. If one was sent twice, the first sending may have set it. Then it is new, too, or it
  * would be new to nobody. */
-static void take_set(struct sifting *s)
+static void take_set(struct sieve *s)
 {
     size_t left = 0;
 
@@ -305,7 +305,7 @@ static void take_set(struct sifting *s)
 }
 
 /* With what is left, with the clock as it is known by now. */
-static void set_again(struct sifting *s)
+static void set_again(struct sieve *s)
 {
     if (s->exact)
         look(s);
@@ -313,7 +313,7 @@ static void set_again(struct sifting *s)
         set(s);
 }
 
-static void was_sent(struct sifting *s)
+static void was_sent(struct sieve *s)
 {
     take_set(s);
     sieve_free_inner(s);
@@ -325,7 +325,7 @@ static void was_sent(struct sifting *s)
 
 /* The key's server is ahead of the clock that decides. By that clock the old items in the slice of the next period
  * may still count. So the add waits until the deciding clock is there. */
-static void rest(struct sifting *s)
+static void rest(struct sieve *s)
 {
     const uint64_t end_us = period_end_us(s->task.link->spec, s->window->period);
     const uint64_t ms = end_us > s->window->clock_us ? (end_us - s->window->clock_us) / 1000 + 1 : 1;
@@ -338,14 +338,14 @@ static void rest(struct sifting *s)
 /* May a key be emptied for the period before its server's clock is there? Yes if other keys have the period
  * already, since a clock has stepped back. Yes in a cluster, where only one clock decides. Else the handle's clock
  * was wrong, and the items there still count. */
-static bool may_begin_early(const struct sifting *s)
+static bool may_begin_early(const struct sieve *s)
 {
     return s->task.link->server->clustered || newest_period(s->filter) >= s->window->period;
 }
 
 /* Asks the clock of the first slice's root once a call, if it is unknown or the script asks another one. Also if
  * the root was not proven for long: the script sees its own key only. */
-static void set(struct sifting *s)
+static void set(struct sieve *s)
 {
     struct link *link = s->task.link;
 
@@ -377,7 +377,7 @@ size_t window_most(const struct link *link, size_t n, bool adds)
     return !adds && bulk_pays_to_look(link, n, (double)n) ? CHUNK_READ : CHUNK;
 }
 
-static void begin(struct sifting *s)
+static void begin(struct sieve *s)
 {
     if (s->window == NULL)
         s->window = alloc.calloc(1, sizeof *s->window + count_of(s) * sizeof *s->window->clears +
@@ -392,7 +392,7 @@ static void begin(struct sifting *s)
     chunk(s);
 }
 
-static void release(struct sifting *s)
+static void release(struct sieve *s)
 {
     if (s->window != NULL)
         drop_read(s);

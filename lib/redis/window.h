@@ -44,7 +44,7 @@
 
 #include "redis/encoding.h"
 
-struct sifting;
+struct sieve;
 
 /* The most items of a chunk. One reading of bitmaps serves these. */
 size_t window_most(const struct link *, size_t n, bool adds);
