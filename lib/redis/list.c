@@ -77,7 +77,7 @@ static bool is_link(const struct reply *reply)
     struct record record;
 
     return reply->text_len > RECORD_TRAILER && record_read_end(reply->text, reply->text_len, &record) == RECORD_FOUND &&
-           strstr(record.text, " link=") != NULL;
+           record.link != 0;
 }
 
 static bool is_called_like_link(const char *name, size_t len)

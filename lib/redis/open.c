@@ -96,7 +96,6 @@ static void take_ahead(struct talk *talk, unsigned place, const struct reply *re
 {
     struct life *life = life_of(talk);
     struct record record = {0};
-    struct spec spec = {0};
     char name[LINK_NAME_SIZE];
 
     if (reply->type == REDIS_REPLY_ERROR && refusal_of(reply->text) != REFUSAL_WRONGTYPE) {
@@ -104,14 +103,12 @@ static void take_ahead(struct talk *talk, unsigned place, const struct reply *re
         life->ahead.refused = task_refusal(&talk->task, refusal_of(reply->text), reply->text, name);
     } else if (reply->type == REDIS_REPLY_STRING &&
                record_read_end(reply->text, reply->text_len, &record) == RECORD_FOUND && record.key == 0 &&
-               (place == PLACE_ALONE) == (record.keys == 1) && spec_adopt(&spec, record.text) == HIBLOOM_OK) {
-        life->ahead.taken = life->ahead.taken || spec.link == 0;
-        life->ahead.chain[place] = spec.link == life->talk.task.link->number + 1 && record_is_ready(record.state)
-                                       ? spec.chain
-                                       : 0;
+               (place == PLACE_ALONE) == (record.keys == 1)) {
+        const bool follows = record.link == life->talk.task.link->number + 1 && record_is_ready(record.state);
+        life->ahead.taken = life->ahead.taken || record.link == 0;
+        life->ahead.chain[place] = follows ? record.chain : 0;
     }
-    explicit_bzero(&spec, sizeof spec); /* the seed */
-    explicit_bzero(&record, sizeof record);
+    explicit_bzero(&record, sizeof record); /* the seed */
 }
 
 void life_note_ahead(struct life *life)
@@ -184,27 +181,20 @@ static bool is_wanted_link(struct life *life, const struct record *record)
 {
     struct task *task = &life->talk.task;
     const struct link *link = task->link;
-    struct spec spec;
-    bool goes_on = false;
+    const bool deletes = life->goal == LIFE_DELETE && link->number != 0;
 
-    if (spec_adopt(&spec, record->text) != HIBLOOM_OK) {
-        task_no_memory(task);
-    } else if (spec.link == link->number && spec.chain == life->link.chain) {
-        goes_on = true;
-    } else if (life->link.dead != 0 && record->id == life->link.dead) {
-        goes_on = life->clearing_way = true;
-    } else if (life->goal != LIFE_DELETE || link->number == 0) {
-        if (spec.link == 0)
-            life_fail_link_taken(task, link_name(task->link, LINK_NAME));
+    if (record->link == link->number && record->chain == life->link.chain)
+        return true;
+    if (life->link.dead != 0 && record->id == life->link.dead)
+        return life->clearing_way = true;
+    if (!deletes && record->link == 0)
+        life_fail_link_taken(task, link_name(link, LINK_NAME));
+    else if (!deletes)
         task_fail(task, HIBLOOM_EMISMATCH,
                   "'%s' is a further link of a growing filter that is not this one: open, or delete, that",
-                  link_name(task->link, LINK_NAME));
-        life->foreign = spec.link != 0 && life->makes != NULL ? record->id : 0;
-    } else {
-        life->foreign = spec.link != 0 ? record->id : 0;
-    }
-    explicit_bzero(&spec, sizeof spec);
-    return goes_on;
+                  link_name(link, LINK_NAME));
+    life->foreign = record->link != 0 && (deletes || life->makes != NULL) ? record->id : 0;
+    return false;
 }
 
 /* May this call have made it, before an answer was lost? */

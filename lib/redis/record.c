@@ -113,6 +113,8 @@ static enum record_found read_text(const char *end, size_t len, struct record *r
         status = spec_adopt(&spec, record->text);
     const bool fits = status == HIBLOOM_OK && spec.keys == KEYS_OWN && record->keys == spec_keys(&spec) &&
                       record->bytes == spec_bitmap_bytes(&spec);
+    record->link = spec.link;
+    record->chain = spec.chain;
     explicit_bzero(&spec, sizeof spec); /* the seed */
     return fits ? RECORD_FOUND : status == HIBLOOM_ENOTSUP ? RECORD_NEWER : RECORD_DAMAGED;
 }

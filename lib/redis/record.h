@@ -53,7 +53,10 @@ struct record {
     uint32_t crc;
     uint64_t generation, id, epoch; /* epoch: up to RECORD_EPOCH_MAX */
     enum record_state state;
-    char text[SPEC_TEXT_SIZE]; /* only record_read_end fills it */
+    /* Only record_read_end fills these: the text, and what it says of a further link; 0: it is of none. */
+    char text[SPEC_TEXT_SIZE];
+    uint32_t link;
+    uint64_t chain;
 };
 
 /* Writes the trailer, not terminated; reads one. False: it is none. The crc is

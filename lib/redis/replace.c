@@ -194,27 +194,15 @@ static void ask(struct talk *talk, struct outbox *outbox)
 
 /* ---- May it be? ---------------------------------------------------------------------- */
 
-/* All keys that `of`, or the filter that has its form, has under a name. */
-static bool is_in_slot(uint16_t slot, const char *name, struct redis_filter *of)
-{
-    char key[KEYS_SIZE];
-
-    for (uint32_t link = 0; link < links_of(of); link++)
-        for (uint32_t count = count_of(of, link), i = 0; i < count; i++)
-            if (keys_slot(key, key_at(key, name, link, count > 1, i).len) != slot)
-                return false;
-    return true;
-}
-
-/* A script works on one server, and in a cluster on one slot. */
+/* A script works on one server, and in a cluster on one slot. There several keys of a name are in one slot if it has a
+ * {tag}. */
 static bool has_one_slot(const struct replacement *r)
 {
-    char key[KEYS_SIZE];
-    const uint16_t slot = keys_slot(key, keys_name(key, &r->filter->first, 0));
+    const char *from = r->filter->handle->name, *to = r->name;
+    const bool alone = all_keys(r->filter) == 1 && all_keys(r->old) <= 1;
 
-    return !r->filter->first.server->clustered ||
-           (is_in_slot(slot, r->filter->handle->name, r->filter) && is_in_slot(slot, r->name, r->filter) &&
-            is_in_slot(slot, r->name, r->old));
+    return !r->filter->first.server->clustered || (keys_slot(from, strlen(from)) == keys_slot(to, strlen(to)) &&
+                                                   (alone || (strchr(from, '{') != NULL && strchr(to, '{') != NULL)));
 }
 
 static void check(struct talk *talk, struct outbox *outbox)
