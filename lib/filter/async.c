@@ -103,9 +103,8 @@ static hibloom_status may_call(struct async *async, const struct how *how, size_
     if (async->items > 0 && (weight(n) > async->limit || async->items > async->limit - weight(n)))
         return error_set(error_of(async), HIBLOOM_EBUSY, "%zu items are in flight: wait until a function is called",
                          async->items);
-    if (!how_is_task(async->looped.store) && async->spare_ended == NULL)
-        async->spare_ended = alloc.malloc(sizeof *async->spare_ended);
-    if (!how_is_task(async->looped.store) && async->spare_ended == NULL)
+    if (!how_is_task(async->looped.store) && async->spare_ended == NULL &&
+        (async->spare_ended = alloc.malloc(sizeof *async->spare_ended)) == NULL)
         return error_set(error_of(async), HIBLOOM_ENOMEM, "out of memory");
     return lent_check(&async->looped);
 }
@@ -324,14 +323,10 @@ static struct async *make(struct store_settings *settings, const struct pipe_cla
     TAILQ_INIT(&async->ended);
     async->looped.settled = deliver;
     async->looped.unmade = unmake;
-    bool good;
-    if (pipes == &loop_pipes && settings->uri.kind == URI_MEMORY) {
-        good = memory_store(&async->looped.store) == HIBLOOM_OK;
-        if (good)
-            async->looped.store->settings = settings;
-    } else {
-        good = looped_make(&async->looped, settings, pipes);
-    }
+    const bool in_memory = pipes == &loop_pipes && settings->uri.kind == URI_MEMORY;
+    if (in_memory)
+        async->looped.store = memory_store(settings);
+    const bool good = in_memory ? async->looped.store != NULL : looped_make(&async->looped, settings, pipes);
     if (async->looped.store != NULL)
         async->looped.store->async = async;
     if (good)
@@ -348,19 +343,16 @@ static struct async *make(struct store_settings *settings, const struct pipe_cla
 hibloom_status hibloom_async_connect(hibloom_store **out, const char *uri, const hibloom_setup *setup,
                                      const hibloom_loop *loop)
 {
+    const bool good = loop != NULL && loop->size >= sizeof *loop && loop->watch != NULL && loop->timer != NULL;
     struct store_settings *settings = NULL;
-    struct async *async;
     struct error error;
-    hibloom_status status;
+    const hibloom_status status = good ? settings_make(&settings, uri, setup, &error)
+                                       : error_set(&error, HIBLOOM_EINVAL,
+                                                   "hibloom_loop needs its size, watch and timer");
+    struct async *async = status == HIBLOOM_OK ? make(settings, &loop_pipes) : NULL;
 
-    if (loop == NULL || loop->size < sizeof *loop || loop->watch == NULL || loop->timer == NULL)
-        return store_unmade(out, error_set(&error, HIBLOOM_EINVAL, "hibloom_loop needs its size, watch and timer"),
-                            &error);
-    status = settings_make(&settings, uri, setup, &error);
-    if (status == HIBLOOM_OK && (async = make(settings, &loop_pipes)) == NULL)
-        status = HIBLOOM_ENOMEM;
-    if (status != HIBLOOM_OK)
-        return store_unmade(out, status, &error);
+    if (async == NULL)
+        return store_unmade(out, status == HIBLOOM_OK ? HIBLOOM_ENOMEM : status, &error);
     async->looped.loop = *loop;
     *out = async->looped.store;
     return HIBLOOM_OK;
@@ -368,19 +360,16 @@ hibloom_status hibloom_async_connect(hibloom_store **out, const char *uri, const
 
 hibloom_status hibloom_async_borrow(hibloom_store **out, struct redisAsyncContext *context, const hibloom_setup *setup)
 {
+    const bool good = context != NULL && context->err == 0 && (context->c.flags & REDIS_BLOCK) == 0;
     struct store_settings *settings = NULL;
-    struct async *async;
     struct error error;
-    hibloom_status status = HIBLOOM_OK;
+    const hibloom_status status = good ? settings_make_borrowed(&settings, setup, &error)
+                                       : error_set(&error, HIBLOOM_EINVAL,
+                                                   "not an asynchronous hiredis context that is alive");
+    struct async *async = status == HIBLOOM_OK ? make(settings, &lent_pipes) : NULL;
 
-    if (context == NULL || context->err != 0 || (context->c.flags & REDIS_BLOCK) != 0)
-        status = error_set(&error, HIBLOOM_EINVAL, "not an asynchronous hiredis context that is alive");
-    if (status == HIBLOOM_OK)
-        status = settings_make_borrowed(&settings, setup, &error);
-    if (status == HIBLOOM_OK && (async = make(settings, &lent_pipes)) == NULL)
-        status = HIBLOOM_ENOMEM;
-    if (status != HIBLOOM_OK)
-        return store_unmade(out, status, &error);
+    if (async == NULL)
+        return store_unmade(out, status == HIBLOOM_OK ? HIBLOOM_ENOMEM : status, &error);
     async->looped.theirs = context;
     async->looped.carrier.borrowed = true;
     *out = async->looped.store;

@@ -20,13 +20,10 @@ hibloom_status store_unmade(hibloom_store **out, hibloom_status status, const st
 
 static hibloom_status connect_memory(hibloom_store **out, struct store_settings *settings)
 {
-    const hibloom_status status = memory_store(out);
-
-    if (status == HIBLOOM_OK)
-        (*out)->settings = settings;
-    else
+    *out = memory_store(settings);
+    if (*out == NULL)
         settings_free(settings);
-    return status;
+    return *out != NULL ? HIBLOOM_OK : HIBLOOM_ENOMEM;
 }
 
 hibloom_status hibloom_connect(hibloom_store **out, const char *uri, const hibloom_setup *setup)

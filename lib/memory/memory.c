@@ -382,14 +382,13 @@ static const struct store_class memory_class = {
     .free = memory_free,
 };
 
-hibloom_status memory_store(hibloom_store **out)
+hibloom_store *memory_store(struct store_settings *settings)
 {
     struct memory_store *store = alloc.calloc(1, sizeof *store);
 
-    *out = NULL;
     if (store == NULL)
-        return HIBLOOM_ENOMEM;
+        return NULL;
     store->base.class = &memory_class;
-    *out = &store->base;
-    return HIBLOOM_OK;
+    store->base.settings = settings;
+    return &store->base;
 }

@@ -4,7 +4,7 @@
 
 #include "base/store.h"
 
-/* ENOMEM. */
-hibloom_status memory_store(hibloom_store **out);
+/* NULL: out of memory. */
+hibloom_store *memory_store(struct store_settings *settings);
 
 #endif
