@@ -30,18 +30,19 @@ struct many {
     hibloom_store *store;
     size_t n; /* pairs, or names */
     size_t parts_n, left;
-    struct part *parts;
-    hibloom_status *statuses, *each;
-    size_t *at; /* the pair of each item */
     hibloom_item *items;
     size_t count; /* of them */
+    size_t *at;   /* the pair of each item */
+    size_t *of;   /* the part of each pair */
+    hibloom_status *statuses, *each;
     enum store_call call;
-    bool *answers, *out; /* of the items; the caller's. NULL: not wanted */
-    hibloom **opened, **out_opened;
+    bool *answers, *out;            /* of the items; the caller's. NULL: not wanted */
+    hibloom **opened, **out_opened; /* NULL: they are pairs */
     struct request wanted;
     hibloom_status failed; /* of the failure that the call returns, or else of the first one: */
     size_t failed_at;      /* its pair; n more if the call does not return it */
     struct error error;
+    struct part parts[]; /* and then the other arrays */
 };
 
 static bool keeps_words(const struct many *m)
@@ -96,54 +97,46 @@ static hibloom_status hand_over(struct many *m, bool wanted)
     return status;
 }
 
-static void free_rooms(struct many *m)
-{
-    explicit_bzero(&m->wanted, sizeof m->wanted); /* the seed */
-    alloc.free(m->parts);
-    alloc.free(m->statuses);
-    alloc.free(m->at);
-    alloc.free(m->items);
-    alloc.free(m->answers);
-    alloc.free(m->opened);
-}
-
-/* It did not come about, or has ended. Accepts NULL. */
-static void unmake(struct many *m)
-{
-    if (m != NULL)
-        free_rooms(m);
-    alloc.free(m);
-}
-
 static hibloom_status finish(struct work *work, hibloom_status status)
 {
     struct many *m = (struct many *)work;
 
     status = hand_over(m, work->done != NULL);
-    free_rooms(m);
+    explicit_bzero(&m->wanted, sizeof m->wanted); /* the seed */
     return status;
+}
+
+/* It did not come about, or has ended. */
+static void unmake(struct many *m)
+{
+    explicit_bzero(&m->wanted, sizeof m->wanted);
+    alloc.free(m);
 }
 
 /* NULL: out of memory. */
 static struct many *make(hibloom_store *store, size_t n, hibloom_status *each, const struct how *how)
 {
-    struct many *m = how_is_task(store) ? async_new_work(store->async, how, sizeof *m, 0, finish)
-                                        : alloc.malloc(sizeof *m);
+    struct many *m;
+    const size_t room = sizeof *m->parts + sizeof *m->items + sizeof *m->at + sizeof *m->of + sizeof *m->opened +
+                        sizeof *m->statuses + sizeof *m->answers;
+    size_t size;
 
-    if (m != NULL) {
-        memset((char *)m + sizeof m->work, 0, sizeof *m - sizeof m->work);
-        m->store = store;
-        m->n = n;
-        m->each = each;
-        m->failed_at = SIZE_MAX;
-        m->parts = alloc.calloc(n + 1, sizeof *m->parts); /* n may be 0 */
-        m->statuses = alloc.calloc(n + 1, sizeof *m->statuses);
-        m->at = alloc.calloc(n + 1, sizeof *m->at);
-    }
-    if (m == NULL || m->parts == NULL || m->statuses == NULL || m->at == NULL) {
-        unmake(m);
+    if (__builtin_mul_overflow(n, room, &size) || __builtin_add_overflow(size, sizeof *m, &size))
         return NULL;
-    }
+    m = how_is_task(store) ? async_new_work(store->async, how, size, 0, finish) : alloc.malloc(size);
+    if (m == NULL)
+        return NULL;
+    memset((char *)m + sizeof m->work, 0, size - sizeof m->work);
+    m->store = store;
+    m->n = n;
+    m->each = each;
+    m->failed_at = SIZE_MAX;
+    m->items = (hibloom_item *)(m->parts + n);
+    m->at = (size_t *)(m->items + n);
+    m->of = m->at + n;
+    m->opened = (hibloom **)(m->of + n);
+    m->statuses = (hibloom_status *)(m->opened + n);
+    m->answers = (bool *)(m->statuses + n);
     for (size_t i = 0; i < n; i++)
         m->at[i] = i;
     return m;
@@ -344,12 +337,12 @@ static size_t part_of(struct many *m, hibloom *filter)
 }
 
 /* Items that a filter does not take fail alone. */
-static void sort_pairs(struct many *m, const hibloom_pair *pairs, size_t *of)
+static void sort_pairs(struct many *m, const hibloom_pair *pairs)
 {
     for (size_t i = 0; i < m->n; i++) {
         note(m, i, filter_check_items(pairs[i].filter, m->call, &pairs[i].item, 1));
         if (m->statuses[i] == HIBLOOM_OK)
-            m->parts[of[i] = part_of(m, pairs[i].filter)].n++;
+            m->parts[m->of[i] = part_of(m, pairs[i].filter)].n++;
     }
     for (size_t p = 0; p < m->parts_n; p++) {
         m->parts[p].first = m->count;
@@ -359,7 +352,7 @@ static void sort_pairs(struct many *m, const hibloom_pair *pairs, size_t *of)
             m->parts[p].filter->group = 0;
     }
     for (size_t i = 0; i < m->n; i++) {
-        struct part *part = &m->parts[of[i]];
+        struct part *part = &m->parts[m->of[i]];
         if (m->statuses[i] != HIBLOOM_OK)
             continue;
         m->items[part->first + part->n] = pairs[i].item;
@@ -389,20 +382,13 @@ static hibloom_status call_pairs(const hibloom_pair *pairs, size_t n, enum store
     if (status != HIBLOOM_OK)
         return refuse(store, each, n, status);
     struct many *m = make(store, n, each, how);
-    size_t *of = alloc.calloc(n, sizeof *of);
-    if (m != NULL) {
-        m->call = call;
-        m->out = out;
-        m->items = alloc.calloc(n, sizeof *m->items);
-        m->answers = out != NULL ? alloc.calloc(n, sizeof *m->answers) : NULL;
-    }
-    if (m == NULL || of == NULL || m->items == NULL || (out != NULL && m->answers == NULL)) {
-        alloc.free(of);
-        unmake(m);
+    if (m == NULL)
         return refuse(store, each, n, HIBLOOM_ENOMEM);
-    }
-    sort_pairs(m, pairs, of);
-    alloc.free(of);
+    m->opened = NULL;
+    m->call = call;
+    m->out = out;
+    m->answers = out != NULL ? m->answers : NULL;
+    sort_pairs(m, pairs);
     return go(m, how);
 }
 
@@ -454,11 +440,10 @@ static hibloom_status open_many(hibloom **out, hibloom_store *store, const char 
     if (status != HIBLOOM_OK || (n == 0 && !how_is_task(store)))
         return refuse(store, each, n, status);
     struct many *m = make(store, n, each, how);
-    if (m != NULL) {
-        m->out_opened = out;
-        m->opened = alloc.calloc(n + 1, sizeof(hibloom *));
-    }
-    status = m != NULL && m->opened != NULL ? filter_want(store, "", &m->wanted, spec, false) : HIBLOOM_ENOMEM;
+    if (m == NULL)
+        return refuse(store, each, n, HIBLOOM_ENOMEM);
+    m->out_opened = out;
+    status = filter_want(store, "", &m->wanted, spec, false);
     if (status != HIBLOOM_OK) {
         unmake(m);
         return refuse(store, each, n, status);
