@@ -10,6 +10,7 @@
 #   make check-threads    what threads may do at once, under TSan
 #   make check-served     the tests of one server, and of a cluster, on simulated ones
 #   make sim              [SIM_SECONDS=60] [SIM_SEED=N] [SIM_TRACE=1] [SIM_FILE=...]: worlds of simulated servers and faults
+#   make check-traces     a seed gives the same world each time, and with both compilers
 #   make sim-breaks       each rule of the protocol is broken once: how long the simulator takes to find it
 #   make check-long       what takes too long for each change: everything with all items, then under valgrind
 #   make soak             [SOAK_SECONDS=3600]: eight processes on a cluster that fails over once a minute
@@ -402,6 +403,11 @@ SIM_SECONDS ?= 60
 sim: $(SIM)/sim
 	@$(SIM)/sim $(if $(SIM_TRACE),-t) $(or $(SIM_FILE),$(if $(SIM_TRACE),$(SIM_SEED),$(SIM_SECONDS) $(SIM_SEED)))
 
+# Clang here, as the suite proper is gcc's.
+check-traces: $(SIM)/sim
+	@$(ON_ALL_CORES) $(BUILD)-clang/tests/sim/sim BUILD=$(BUILD)-clang CC=clang
+	@tests/sim/traces.sh $(SIM)/sim $(BUILD)-clang/tests/sim/sim
+
 # Each rule of the protocol is broken once, and has to be found.
 sim-breaks: $(SIM)/sim
 	@tests/sim/breaks.sh $(SIM) $(CC) '$(CPPFLAGS_)' '$(CFLAGS_)' '$(SIM_LINK)'
@@ -452,7 +458,7 @@ uninstall:
 clean:
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-fuzz $(BUILD)-analysis $(BUILD)-tsan $(BUILD)-gcc $(BUILD)-clang $(BUILD)-i386 $(BUILD)-s390x $(BUILD)-musl
 
-.PHONY: sim sim-breaks ask all man examples tests demo test benches bench bench-against check check-programs check-sanitize check-served check-threads \
+.PHONY: sim sim-breaks check-traces ask all man examples tests demo test benches bench bench-against check check-programs check-sanitize check-served check-threads \
         check-long soak check-machines check-musl musl-objects check-abi abi deb check-deb check-warnings check-format check-bench check-analysis analysed fuzz fuzzers fuzz-corpus install uninstall clean
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

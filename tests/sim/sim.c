@@ -3,7 +3,7 @@
  *   sim SECONDS [SEED]      worlds on both cores; a failure is shrunk and written to FAILED-<seed>.world
  *   sim Nw [SEED]           the same, N worlds
  *   sim FILE...             replays worlds: each must keep its promises, and each of its faults must fire
- *   sim -t FILE | -t SEED   tells the story of one world
+ *   sim -t FILE|SEED...     tells the stories of these worlds
  *
  * $SIM_GO_ON: goes on behind a failure, and neither shrinks it nor writes a file.
  */
@@ -293,8 +293,7 @@ int main(int argc, char **argv)
     mallopt(M_MMAP_THRESHOLD, 1 << 25);
     mallopt(M_TRIM_THRESHOLD, 1 << 28);
     clients_make();
-    if (argc == 3 && strcmp(argv[1], "-t") == 0)
-        return replay(argv[2], stdout);
+    const bool tells = argc > 2 && strcmp(argv[1], "-t") == 0;
     const double seconds = argc > 1 ? strtod(argv[1], &end) : 60;
     const uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : (uint64_t)time(NULL) * 1000000;
     const bool go_on = getenv("SIM_GO_ON") != NULL;
@@ -302,7 +301,7 @@ int main(int argc, char **argv)
         return run_many(seconds, seed, 0, go_on);
     if (strcmp(end, "w") == 0)
         return run_many(3600, seed, (uint64_t)seconds, go_on);
-    for (int i = 1; i < argc; i++)
-        failed |= replay(argv[i], NULL);
+    for (int i = 1 + tells; i < argc; i++)
+        failed |= replay(argv[i], tells ? stdout : NULL);
     return failed;
 }

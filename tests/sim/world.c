@@ -1456,12 +1456,10 @@ static void make_server(int i, int primary)
 {
     struct server *s = &servers[i];
 
-    s->up = true;
-    s->primary = primary;
-    s->heir = -1;
-    s->demoted_us = 0;
-    s->end = &s->first;
-    s->node.version = (int)world.plan->version;
+    *s = (struct server){.up = true, .primary = primary, .heir = -1, .end = &s->first};
+    node_make(&s->node, (int)world.plan->version);
+    node_make(&s->dump, (int)world.plan->version);
+    node_make(&s->older, (int)world.plan->version);
     s->node.is_valkey = world.plan->valkey != 0;
     s->node.host = peers[i].host = "127.0.0.1";
     s->node.port = peers[i].port = BASE_PORT + i;
@@ -1484,17 +1482,13 @@ void world_begin(struct plan *plan, FILE *trace)
     if (!made) {
         read_scripts();
         memset(words, 'U', sizeof words);
-        for (int i = 0; i < SERVERS; i++) {
-            node_make(&servers[i].node, 70000);
-            node_make(&servers[i].dump, 70000);
-            node_make(&servers[i].older, 70000);
-        }
         made = true;
     }
     world = (struct world){.plan = plan, .trace = trace};
     memset(met, 0, sizeof met);
     memset(runs_met, 0, sizeof runs_met);
     memset(tries, 0, sizeof tries);
+    memset(served_by, 0, sizeof served_by);
     histories = 0;
     move.slot = -1;
     move.next_us = 0;
@@ -1522,17 +1516,10 @@ void world_end(void)
         free(link);
     }
     for (int i = 0; i < server_count; i++) {
-        struct server *s = &servers[i];
-        struct node node = s->node, dump = s->dump, older = s->older;
-        forget_blocks(s);
-        node_reset(&node);
-        node_reset(&dump);
-        node_reset(&older);
-        *s = (struct server){.node = node, .dump = dump, .older = older, .end = &s->first};
-        s->node.cluster = NULL;
-        s->node.sentinel = NULL;
-        s->node.replica = s->node.full = s->node.busy = s->node.loading = s->node.noreplicas = s->node.stale = false;
-        s->node.denial_count = 0;
+        forget_blocks(&servers[i]);
+        node_free(&servers[i].node);
+        node_free(&servers[i].dump);
+        node_free(&servers[i].older);
     }
     map.range_count = 0;
 }
