@@ -19,14 +19,17 @@ struct handle {
     bool failed;   /* its last call has */
 };
 
-/* A step on its way. */
+/* A step on its way. For the oracles a call of pairs is a call for each of its filters. */
 struct running {
-    struct call call;
+    struct call calls[NAMES];
+    size_t parts; /* of these */
     struct client *client;
     hibloom_item items[ITEMS * TIMES_MOST];
+    unsigned char part[ITEMS * TIMES_MOST]; /* of each item */
     bool answers[ITEMS * TIMES_MOST];
+    hibloom_status each[NAMES * ITEMS]; /* by pairs: of each item */
     size_t count;
-    bool busy;
+    bool busy, by_pairs;
     uint64_t again;                      /* what its store had sent again as it began */
     char fillers[FILL][FILL_LENGTH + 1]; /* on a loop: they are added one by one, at once, */
     size_t filling;                      /* and so many are on their way */
@@ -178,43 +181,84 @@ static bool is_backwards(const struct client *c)
     return world.plan->races != 0 && c->id % 2 != 0;
 }
 
-/* The answers as the oracles want them. */
-static const bool *answers_of(struct running *r)
+static bool is_by_pairs(const struct step *step)
 {
-    for (size_t i = 0; is_backwards(r->client) && i < r->count / 2; i++) {
-        const bool answer = r->answers[i];
-        r->answers[i] = r->answers[r->count - 1 - i];
-        r->answers[r->count - 1 - i] = answer;
-    }
-    return r->answers;
+    return step->verb >= VERB_ADD && step->verb <= VERB_LOOK && step->arg % 10 >= BY_PAIRS &&
+           (uint32_t)__builtin_popcount(step->items) * step->times <= ITEMS;
 }
 
-static void prepare(struct running *r, const struct step *step)
+/* Pairs are of the filters of all names; no bare one is on a loop. */
+static size_t parts_of(const struct client *c, const struct step *step)
 {
-    const size_t times = step->times < TIMES_MOST ? step->times : TIMES_MOST;
+    const bool bare = c->loop != NULL && (plan_kind(world.plan, 0)->bare || plan_kind(world.plan, 1)->bare);
+
+    return is_by_pairs(step) && !bare ? world.plan->names : 1;
+}
+
+static int name_of(const struct step *step, size_t part)
+{
+    return (step->name + (int)part) % NAMES;
+}
+
+/* The other filter is asked for the same items, or for others, but for as many. */
+static uint32_t items_of(const struct step *step, size_t part)
+{
+    const uint32_t turn = part > 0 ? (uint32_t)(step->arg / 10 % 3) : 0;
+
+    return (step->items << turn | step->items >> (ITEMS - turn)) & ((1u << ITEMS) - 1);
+}
+
+/* The answers as the oracles want them. They last until the next call. */
+static const bool *answers_of(const struct running *r, size_t part)
+{
+    static bool answers[ITEMS * TIMES_MOST];
+    size_t n = 0;
+
+    for (size_t i = 0; i < r->count; i++) {
+        const size_t at = is_backwards(r->client) ? r->count - 1 - i : i;
+        if (r->part[at] == part)
+            answers[n++] = r->answers[at];
+    }
+    return answers;
+}
+
+static void prepare_items(struct running *r, const struct step *step, size_t times)
+{
+    const size_t all = r->parts * times * (size_t)__builtin_popcount(step->items);
 
     r->count = 0;
     for (size_t t = 0; t < times; t++)
         for (int i = 0; i < ITEMS; i++)
-            if ((step->items >> i & 1) != 0) {
-                const struct blob item = oracle_item(i);
-                r->items[r->count++] = (hibloom_item){item.bytes, item.len};
-            }
-    if (is_backwards(r->client))
-        for (size_t i = 0; i < r->count / 2; i++) {
-            const hibloom_item item = r->items[i];
-            r->items[i] = r->items[r->count - 1 - i];
-            r->items[r->count - 1 - i] = item;
-        }
-    r->call = (struct call){.client = r->client->id,
-                            .ordinal = world.call[r->client->id],
-                            .name = step->name,
-                            .verb = step->verb,
-                            .items = step->items,
-                            .times = times,
-                            .arg = step->arg,
-                            .handle = r->client->handles[step->name].root};
-    memcpy(r->call.ids, r->client->handles[step->name].ids, sizeof r->call.ids);
+            for (size_t part = 0; part < r->parts; part++)
+                if ((items_of(step, part) >> i & 1) != 0) {
+                    const size_t at = is_backwards(r->client) ? all - 1 - r->count : r->count;
+                    const struct blob item = oracle_item(i);
+                    r->items[at] = (hibloom_item){item.bytes, item.len};
+                    r->part[at] = (unsigned char)part;
+                    r->count++;
+                }
+}
+
+static void prepare(struct running *r, const struct step *step)
+{
+    const struct client *c = r->client;
+    const size_t times = step->times < TIMES_MOST ? step->times : TIMES_MOST;
+
+    r->by_pairs = is_by_pairs(step);
+    r->parts = parts_of(c, step);
+    prepare_items(r, step, times);
+    for (size_t part = 0; part < r->parts; part++) {
+        const struct handle *h = &c->handles[name_of(step, part)];
+        r->calls[part] = (struct call){.client = c->id,
+                                       .ordinal = world.call[c->id],
+                                       .name = name_of(step, part),
+                                       .verb = step->verb,
+                                       .items = items_of(step, part),
+                                       .times = times,
+                                       .arg = step->arg,
+                                       .handle = h->root};
+        memcpy(r->calls[part].ids, h->ids, sizeof h->ids);
+    }
 }
 
 static hibloom_stats stats_of(const struct client *c)
@@ -240,11 +284,14 @@ static void begin(struct running *r, const struct step *step, const char *how)
     world.pieces[id] = 0;
     world.calls++;
     prepare(r, step);
-    world_say("call %d of client %d%s: %s '%s' items %x, %d of them", world.call[id], id, how, verb_names[step->verb],
-              oracle_name(step->name), (unsigned)step->items, (int)r->count);
     r->busy = true;
     r->again = sent_again(r->client);
-    oracle_begin(&r->call);
+    for (struct call *call = r->calls; call < r->calls + r->parts; call++) {
+        world_say("call %d of client %d%s: %s '%s' items %x, %d of them%s", world.call[id], id, how,
+                  verb_names[step->verb], oracle_name(call->name), (unsigned)call->items, (int)r->count,
+                  r->by_pairs ? ", by pairs" : "");
+        oracle_begin(call);
+    }
 }
 
 static bool needs_handle(enum verb verb)
@@ -313,12 +360,12 @@ static hibloom_status replace(struct client *c, struct running *r)
     char name[32];
     hibloom *built = NULL;
 
-    snprintf(name, sizeof name, "{%s}new%d", oracle_name(r->call.name), c->id);
-    hibloom_status status = hibloom_open(&built, c->store, name, text_of(r->call.name, c->id));
+    snprintf(name, sizeof name, "{%s}new%d", oracle_name(r->calls[0].name), c->id);
+    hibloom_status status = hibloom_open(&built, c->store, name, text_of(r->calls[0].name, c->id));
     if (status == HIBLOOM_OK)
         status = hibloom_add_many(built, r->items, r->count, NULL);
     if (status == HIBLOOM_OK)
-        status = hibloom_replace(built, oracle_name(r->call.name));
+        status = hibloom_replace(built, oracle_name(r->calls[0].name));
     hibloom_close(built);
     return status;
 }
@@ -401,35 +448,45 @@ static hibloom_status open_blocking(struct client *c, int name)
     return HIBLOOM_OK;
 }
 
-static bool is_by_pairs(const struct running *r, const struct step *step)
-{
-    return step->verb >= VERB_ADD && step->verb <= VERB_LOOK && step->arg % 10 >= BY_PAIRS && r->count <= ITEMS;
-}
-
-static size_t make_pairs(const struct client *c, const struct running *r, const struct step *step,
-                         hibloom_pair pairs[ITEMS])
+static size_t make_pairs(const struct running *r, hibloom_pair pairs[NAMES * ITEMS])
 {
     for (size_t i = 0; i < r->count; i++)
-        pairs[i] = (hibloom_pair){c->handles[step->name].filter, r->items[i]};
+        pairs[i] = (hibloom_pair){r->client->handles[r->calls[r->part[i]].name].filter, r->items[i]};
     return r->count;
 }
 
-/* Of one filter: the oracles take what a call does to be about one name. */
-static hibloom_status call_pairs(struct client *c, struct running *r, const struct step *step)
+/* What has become of that part. */
+static hibloom_status status_of(const struct running *r, size_t part, hibloom_status status)
 {
-    hibloom_pair pairs[ITEMS];
-    hibloom_status each[ITEMS];
-    bool *is_new = step->verb == VERB_ADD_NEW ? r->answers : NULL;
-    const size_t n = make_pairs(c, r, step, pairs);
-    const hibloom_status status = step->verb == VERB_LOOK ? hibloom_contains_pairs(pairs, n, r->answers, each)
-                                                          : hibloom_add_pairs(pairs, n, is_new, each);
+    for (size_t i = 0; i < r->count && r->by_pairs; i++)
+        if (r->part[i] == part)
+            return r->each[i];
+    return status;
+}
 
-    for (size_t i = 0; i < n; i++)
-        if (each[i] != each[0])
-            oracle_fail("call %d of client %d: items of one filter have two statuses", world.call[c->id], c->id);
-    if (n > 0 && status != (each[0] < HIBLOOM_ENOTFOUND ? each[0] : HIBLOOM_OK))
-        oracle_fail("call %d of client %d: a failure of the call is not returned", world.call[c->id], c->id);
-    return n > 0 ? each[0] : status;
+/* The call fails as the first of its pairs, but for what is about one filter alone (hibloom_open_many). */
+static void check_each(const struct running *r, hibloom_status status)
+{
+    const int id = r->client->id;
+    hibloom_status wanted = HIBLOOM_OK;
+
+    for (size_t i = 0; i < r->count; i++) {
+        if (r->each[i] != status_of(r, r->part[i], status))
+            oracle_fail("call %d of client %d: items of one filter have two statuses", world.call[id], id);
+        if (wanted == HIBLOOM_OK && r->each[i] < HIBLOOM_ENOTFOUND)
+            wanted = r->each[i];
+    }
+    if (status != wanted)
+        oracle_fail("call %d of client %d: a failure of the call is not returned", world.call[id], id);
+}
+
+static hibloom_status call_pairs(struct running *r, const struct step *step)
+{
+    hibloom_pair pairs[NAMES * ITEMS];
+    bool *is_new = step->verb == VERB_ADD_NEW ? r->answers : NULL;
+    const size_t n = make_pairs(r, pairs);
+    return step->verb == VERB_LOOK ? hibloom_contains_pairs(pairs, n, r->answers, r->each)
+                                   : hibloom_add_pairs(pairs, n, is_new, r->each);
 }
 
 static hibloom_status do_blocking(struct client *c, struct running *r, const struct step *step)
@@ -439,8 +496,8 @@ static hibloom_status do_blocking(struct client *c, struct running *r, const str
     hibloom_comparison comparison;
     bool *new = step->verb == VERB_ADD_NEW ? r->answers : NULL;
 
-    if (is_by_pairs(r, step))
-        return call_pairs(c, r, step);
+    if (r->by_pairs)
+        return call_pairs(r, step);
     switch (step->verb) {
     case VERB_OPEN: close_handle(c, step->name); return open_blocking(c, step->name);
     case VERB_ADD:
@@ -469,6 +526,41 @@ static hibloom_status do_blocking(struct client *c, struct running *r, const str
     }
 }
 
+static void end(struct running *r, hibloom_status status)
+{
+    struct client *c = r->client;
+    const bool doubtful = sent_again(c) != r->again; /* on a loop it may be one beside it that was */
+
+    r->busy = false;
+    if (r->by_pairs)
+        check_each(r, status);
+    for (size_t part = 0; part < r->parts; part++) {
+        struct call *call = &r->calls[part];
+        const hibloom_status its = status_of(r, part, status);
+        call->doubtful = doubtful;
+        oracle_end(call, its, answers_of(r, part), hibloom_store_error(c->store));
+        if (needs_handle(call->verb))
+            note_told(c, call->name, its);
+    }
+    world_call_ended(c->id);
+}
+
+/* Whether a failure has been told to each of its handles; `near` were the near items before the call. */
+static void note_failed(struct client *c, const struct running *r, hibloom_status status, uint64_t near)
+{
+    const bool one = r->count == 1; /* several learn of each other */
+
+    for (size_t part = 0; part < r->parts; part++) {
+        const hibloom_status its = status_of(r, part, status);
+        bool *failed = &c->handles[r->calls[part].name].failed;
+        if (one && *failed && stats_of(c).items_near != near)
+            oracle_fail("call %d of client %d: the call before it has failed, but its near cache is still believed",
+                        world.call[c->id], c->id);
+        *failed = its != HIBLOOM_OK && its != HIBLOOM_ENOTSUP &&
+                  its != HIBLOOM_ENOMEM; /* nothing need have been asked for these */
+    }
+}
+
 /* One call of the library, begun and ended for the oracles. */
 static hibloom_status call_blocking(struct client *c, const struct step *step)
 {
@@ -482,40 +574,47 @@ static hibloom_status call_blocking(struct client *c, const struct step *step)
     begin(r, &what, "");
     const uint64_t near = stats_of(c).items_near;
     const hibloom_status status = do_blocking(c, r, &what);
-    if (needs_handle(what.verb)) {
-        const bool one = what.times == 1 && (what.items & (what.items - 1)) == 0; /* several learn of each other */
-        if (one && c->handles[what.name].failed && stats_of(c).items_near != near)
-            oracle_fail("call %d of client %d: the call before it has failed, but its near cache is still believed",
-                        world.call[c->id], c->id);
-        c->handles[what.name].failed = status != HIBLOOM_OK && status != HIBLOOM_ENOTSUP &&
-                                       status != HIBLOOM_ENOMEM; /* nothing need have been asked for these */
-    }
-    r->call.doubtful = sent_again(c) != r->again;
-    r->busy = false;
-    oracle_end(&r->call, status, answers_of(r), hibloom_store_error(c->store));
-    world_call_ended(c->id);
     if (needs_handle(what.verb))
-        note_told(c, what.name, status);
+        note_failed(c, r, status, near);
+    end(r, status);
     if (what.verb == VERB_SAVE) { /* what was in all the time */
-        c->saved = status == HIBLOOM_OK && !world.stale[c->id] ? r->call.demanded : 0;
+        c->saved = status == HIBLOOM_OK && !world.stale[c->id] ? r->calls[0].demanded : 0;
         c->saved_name = what.name;
     }
     if (what.verb == VERB_OPEN)
-        note_root(c, &r->call, status);
-    /* some callers ignore that a key is lost */
-    const bool ignores = status == HIBLOOM_ECORRUPT && plan_chance(world.plan, (uint64_t)c->id, 1) % 4 == 0;
-    if (what.verb == VERB_DROP || (loses_handle(status) && needs_handle(what.verb) && !ignores))
-        close_handle(c, what.name);
+        note_root(c, &r->calls[0], status);
+    for (size_t part = 0; part < r->parts; part++) {
+        const hibloom_status its = status_of(r, part, status);
+        /* some callers ignore that a key is lost */
+        const bool ignores = its == HIBLOOM_ECORRUPT && plan_chance(world.plan, (uint64_t)c->id, 1) % 4 == 0;
+        if (what.verb == VERB_DROP || (loses_handle(its) && needs_handle(what.verb) && !ignores))
+            close_handle(c, r->calls[part].name);
+    }
     return status;
+}
+
+/* Opens the filter that the step wants under that name. */
+static bool open_for(struct client *c, const struct step *step, int name)
+{
+    const struct step open = {.client = c->id, .verb = VERB_OPEN, .name = name};
+    const struct step delete = {.client = c->id, .verb = VERB_DELETE, .name = name};
+    const struct step repair = {.client = c->id, .verb = VERB_REPAIR, .name = name};
+    const struct kind *kind = plan_kind(world.plan, name);
+    hibloom_status status = call_blocking(c, &open);
+
+    if (status == HIBLOOM_EMISMATCH && world.plan->sizes != 0) { /* somebody else's, of another size, gives way */
+        (void)call_blocking(c, &delete);
+        status = call_blocking(c, &open);
+    }
+    if (status == HIBLOOM_ECORRUPT &&
+        (kind->growing || kind->window ? step->arg % 3 == 0 && call_blocking(c, &delete) == HIBLOOM_OK
+                                       : call_blocking(c, &repair) == HIBLOOM_OK))
+        status = call_blocking(c, &open);
+    return status == HIBLOOM_OK;
 }
 
 static void step_blocking(struct client *c, const struct step *step)
 {
-    const struct step open = {.client = c->id, .verb = VERB_OPEN, .name = step->name};
-    const struct step delete = {.client = c->id, .verb = VERB_DELETE, .name = step->name};
-    const struct step repair = {.client = c->id, .verb = VERB_REPAIR, .name = step->name};
-    const struct kind *kind = plan_kind(world.plan, step->name);
-
     if (step->verb == VERB_SLEEP) {
         fiber_sleep(step->arg);
         return;
@@ -526,19 +625,11 @@ static void step_blocking(struct client *c, const struct step *step)
     }
     if (step->verb == VERB_LOAD && (c->saved == 0 || c->saved_name != step->name))
         return;
-    if (kind->bare && (step->verb >= VERB_DELETE && step->verb <= VERB_LOAD))
+    if (plan_kind(world.plan, step->name)->bare && (step->verb >= VERB_DELETE && step->verb <= VERB_LOAD))
         return;
-    if (needs_handle(step->verb) && c->handles[step->name].filter == NULL) {
-        hibloom_status status = call_blocking(c, &open);
-        if (status == HIBLOOM_EMISMATCH && world.plan->sizes != 0) { /* somebody else's, of another size, gives way */
-            (void)call_blocking(c, &delete);
-            status = call_blocking(c, &open);
-        }
-        if (status == HIBLOOM_ECORRUPT &&
-            (kind->growing || kind->window ? step->arg % 3 == 0 && call_blocking(c, &delete) == HIBLOOM_OK
-                                           : call_blocking(c, &repair) == HIBLOOM_OK))
-            status = call_blocking(c, &open);
-        if (status != HIBLOOM_OK)
+    for (size_t part = 0; part < parts_of(c, step) && needs_handle(step->verb); part++) {
+        const int name = name_of(step, part);
+        if (c->handles[name].filter == NULL && !open_for(c, step, name))
             return;
     }
     (void)call_blocking(c, step);
@@ -554,38 +645,19 @@ static struct running *find_idle(struct client *c)
     return NULL;
 }
 
-static void ended(struct running *r, hibloom_status status, const bool *answers)
-{
-    struct client *c = r->client;
-
-    r->busy = false;
-    r->call.doubtful = sent_again(c) != r->again; /* or one beside it has */
-    oracle_end(&r->call, status, answers, hibloom_store_error(c->store));
-    world_call_ended(c->id);
-    if (needs_handle(r->call.verb))
-        note_told(c, r->call.name, status);
-}
-
 static void on_opened(hibloom_status status, void *data)
 {
     struct running *r = data;
 
     if (status == HIBLOOM_OK && world.plan->client[r->client->id].near != 0)
-        (void)!hibloom_near_cache(r->client->handles[r->call.name].filter, 0);
-    ended(r, status, NULL);
-    note_root(r->client, &r->call, status);
-}
-
-static void on_answered(hibloom_status status, void *data)
-{
-    struct running *r = data;
-
-    ended(r, status, status == HIBLOOM_OK ? answers_of(r) : NULL);
+        (void)!hibloom_near_cache(r->client->handles[r->calls[0].name].filter, 0);
+    end(r, status);
+    note_root(r->client, &r->calls[0], status);
 }
 
 static void on_done(hibloom_status status, void *data)
 {
-    ended(data, status, NULL);
+    end(data, status);
 }
 
 static void on_filled(hibloom_status status, void *data)
@@ -594,7 +666,7 @@ static void on_filled(hibloom_status status, void *data)
 
     r->filled = r->filled == HIBLOOM_OK ? status : r->filled;
     if (--r->filling == 0)
-        ended(r, r->filled, NULL);
+        end(r, r->filled);
 }
 
 /* Many calls at once, which share the room of a link. */
@@ -632,19 +704,20 @@ static hibloom_status do_async(struct client *c, struct running *r, const struct
 {
     static hibloom_info info;
     hibloom **filter = &c->handles[step->name].filter;
-    hibloom_pair pairs[ITEMS];
+    hibloom_pair pairs[NAMES * ITEMS];
+    bool *new = step->verb == VERB_ADD_NEW ? r->answers : NULL;
 
-    if (is_by_pairs(r, step) && step->verb == VERB_LOOK) /* there is one filter: its failure is the call's */
-        return hibloom_async_contains_pairs(pairs, make_pairs(c, r, step, pairs), r->answers, NULL, on_answered, r);
-    if (is_by_pairs(r, step) && step->verb == VERB_ADD_NEW)
-        return hibloom_async_add_pairs(pairs, make_pairs(c, r, step, pairs), r->answers, NULL, on_answered, r);
+    if (r->by_pairs)
+        return step->verb == VERB_LOOK
+                   ? hibloom_async_contains_pairs(pairs, make_pairs(r, pairs), r->answers, r->each, on_done, r)
+                   : hibloom_async_add_pairs(pairs, make_pairs(r, pairs), new, r->each, on_done, r);
     switch (step->verb) {
     case VERB_OPEN:
         return hibloom_async_open(filter, c->store, oracle_name(step->name), text_of(step->name, c->id), on_opened, r);
-    case VERB_ADD: return hibloom_async_add_many(*filter, r->items, r->count, NULL, on_done, r);
-    case VERB_ADD_NEW: return hibloom_async_add_many(*filter, r->items, r->count, r->answers, on_answered, r);
-    case VERB_LOOK: return hibloom_async_contains_many(*filter, r->items, r->count, r->answers, on_answered, r);
-    case VERB_REMOVE: return hibloom_async_remove_many(*filter, r->items, r->count, r->answers, on_answered, r);
+    case VERB_ADD:
+    case VERB_ADD_NEW: return hibloom_async_add_many(*filter, r->items, r->count, new, on_done, r);
+    case VERB_LOOK: return hibloom_async_contains_many(*filter, r->items, r->count, r->answers, on_done, r);
+    case VERB_REMOVE: return hibloom_async_remove_many(*filter, r->items, r->count, r->answers, on_done, r);
     case VERB_CLEAR: return hibloom_async_clear(*filter, on_done, r);
     case VERB_DROP: return hibloom_async_drop(*filter, on_done, r);
     case VERB_EXPIRE: return hibloom_async_expire(*filter, step->arg * 1000, on_done, r);
@@ -665,7 +738,7 @@ static void call_async(struct client *c, const struct step *step)
     begin(r, step, " on a loop");
     const hibloom_status status = do_async(c, r, step);
     if (status != HIBLOOM_OK && r->busy)
-        ended(r, status, NULL);
+        end(r, status);
 }
 
 static void step_async(struct client *c, const struct step *step)
@@ -684,9 +757,9 @@ static void step_async(struct client *c, const struct step *step)
         return;
     if (step->verb == VERB_CLOSE || step->verb == VERB_DROP || step->verb == VERB_OPEN || h->filter == NULL) {
         if (step->verb == VERB_CLOSE && h->filter != NULL) /* what is pending is cancelled */
-            for (int i = 0; i < AT_ONCE; i++)
-                if (c->running[i].busy && c->running[i].call.name == step->name)
-                    c->running[i].call.canceled = true;
+            for (struct running *r = c->running; r < c->running + AT_ONCE; r++)
+                for (size_t part = 0; part < r->parts && r->busy; part++)
+                    r->calls[part].canceled |= r->calls[part].name == step->name;
         if (step->verb != VERB_CLOSE)
             await_all(c);
         if (step->verb != VERB_DROP || h->filter == NULL)
@@ -694,10 +767,13 @@ static void step_async(struct client *c, const struct step *step)
         if (step->verb == VERB_CLOSE)
             return;
     }
-    if (h->filter == NULL) {
-        call_async(c, &(struct step){.client = c->id, .verb = VERB_OPEN, .name = step->name});
+    for (size_t part = 0; part < parts_of(c, step); part++) {
+        const int name = name_of(step, part);
+        if (c->handles[name].filter != NULL)
+            continue;
+        call_async(c, &(struct step){.client = c->id, .verb = VERB_OPEN, .name = name});
         await_all(c);
-        if (h->filter == NULL || step->verb == VERB_OPEN)
+        if (c->handles[name].filter == NULL || step->verb == VERB_OPEN)
             return;
     }
     call_async(c, step);
@@ -723,7 +799,7 @@ static void check_blocking(struct client *c)
         if (c->handles[name].filter == NULL || call_blocking(c, &step) != HIBLOOM_OK)
             continue;
         for (int i = 0; i < ITEMS; i++)
-            oracle_check_answer(c->id, name, i, c->running[0].answers[i], false);
+            oracle_check_answer(c->id, name, i, answers_of(&c->running[0], 0)[i], false);
     }
 }
 

@@ -1085,13 +1085,11 @@ static void settle_removals(int name)
         n->low[i] = n->low[i] < 0 ? 0 : n->low[i];
 }
 
-/* What has served the call that each client has begun last. */
+/* What has served the calls of each client. */
 static struct {
-    bool without;          /* the filter that the client has opened */
-    int lacked[CALL_KEYS]; /* the server, and 1, that gave bits of each key without it, and no guard of it since */
-    bool asked;            /* for the filter's root, and that is there */
-    bool connected;        /* anew: answers may be lost */
-    bool late;             /* the call before was cut off: its last commands are carried out now */
+    bool connected;               /* anew: answers may be lost */
+    bool late;                    /* the call before was cut off: its last commands are carried out now */
+    int ended;                    /* the call that has ended last */
     unsigned char turned[1 << 9]; /* bits that were 0 */
 } served[CLIENTS];
 
@@ -1140,8 +1138,6 @@ void oracle_begin(struct call *c)
         first &= other->client != c->client;
     if (first)
         memset(&served[c->client], 0, sizeof *served);
-    served[c->client].without = served[c->client].asked = false;
-    memset(served[c->client].lacked, 0, sizeof served->lacked);
     note_handle(c);
     c->next = calls;
     calls = c;
@@ -1162,8 +1158,9 @@ void oracle_begin(struct call *c)
 
 void oracle_forget_served(int client)
 {
-    served[client].without = false;
     served[client].connected = true;
+    for (struct call *c = calls; c != NULL; c = c->next)
+        c->without &= c->client != client;
 }
 
 /* Which key of the name's first link it is; -1: none. */
@@ -1196,14 +1193,14 @@ void oracle_serves(int client, int server, bool by_replica, struct blob key, con
         if (number < 0 || number >= CALL_KEYS)
             continue;
         if (holds(string, c->ids[number])) {
-            served[client].asked = true;
+            c->asked = true;
             if (!by_replica) /* that proves nothing of the primary, to which an add goes */
                 names[c->name].shown_us[client] = net_now_us();
-            if (bits || served[client].lacked[number] == server + 1)
-                served[client].lacked[number] = 0;
+            if (bits || c->lacked[number] == server + 1)
+                c->lacked[number] = 0;
         } else if (c->verb == VERB_LOOK && c->handle != 0) {
-            served[client].without = true;
-            served[client].lacked[number] = bits ? server + 1 : 0;
+            c->without = true;
+            c->lacked[number] = bits ? server + 1 : 0;
         }
     }
 }
@@ -1212,12 +1209,16 @@ void oracle_serves(int client, int server, bool by_replica, struct blob key, con
  * until the client sends its commands. Whether there is room for them by then, nobody can tell beforehand. */
 void oracle_writes(int client, struct blob key, uint64_t sent_us)
 {
-    unsigned calls_of_client = 0; /* of several nobody knows which one it is, and what waits before it */
+    unsigned of_client = 0; /* of several calls nobody knows which one it is, and what waits before it */
+    int ordinal = 0;
 
-    for (const struct call *c = calls; c != NULL; c = c->next)
-        calls_of_client += c->client == client;
-    if (calls_of_client > 1)
-        return;
+    for (const struct call *c = calls; c != NULL; c = c->next) {
+        if (c->client != client)
+            continue;
+        if (of_client++ > 0 && c->ordinal != ordinal)
+            return;
+        ordinal = c->ordinal;
+    }
     for (struct call *c = calls; c != NULL; c = c->next) {
         const struct kind *kind = kind_of(c->name);
         if (c->client != client || (c->verb != VERB_ADD && c->verb != VERB_ADD_NEW) || c->handle == 0 ||
@@ -1226,7 +1227,7 @@ void oracle_writes(int client, struct blob key, uint64_t sent_us)
             continue;
         /* more than 64 KB of commands, where they do not go by bitmaps */
         if (c->verb == VERB_ADD_NEW && c->times == TIMES_MOST && __builtin_popcount(c->items) == ITEMS &&
-            world.plan->client[client].near == 0 && !served[client].asked)
+            world.plan->client[client].near == 0 && !c->asked)
             oracle_fail("call %d of client %d sets many bits in '%s', and has not asked first whether it is there",
                         c->ordinal, client, oracle_name(c->name));
         /* once a guard has failed it is asked first (hibloom.h) */
@@ -1235,11 +1236,12 @@ void oracle_writes(int client, struct blob key, uint64_t sent_us)
             !holds(world_fetch(NULL, key), c->ids[number_of(c->name, key)]))
             oracle_fail("call %d of client %d sets bits in a key of '%s' which it was told is lost", c->ordinal, client,
                         oracle_name(c->name));
-        /* What was redirected in the call goes on, if the call is as young. A proof that is late is asked once more. */
+        /* What was redirected in the call goes on, if the call is as young. A proof that is late is asked once more. But
+         * the library holds back what it sends for one filter of pairs until the others are answered, too. */
         const uint64_t shown = names[c->name].shown_us[client];
         const uint64_t since = shown < c->begun_us && world.redirected_us[client] >= c->begun_us ? c->begun_us : shown;
-        if (!caused(CAUSE_LOSS, c->begun_us) && !world.misled[client] && world.struck[client] <= c->struck + 1 &&
-            sent_us > since + 110000)
+        if (of_client == 1 && !caused(CAUSE_LOSS, c->begun_us) && !world.misled[client] &&
+            world.struck[client] <= c->struck + 1 && sent_us > since + 110000)
             oracle_fail("call %d of client %d sets bits in '%s', which it has not seen for %u ms", c->ordinal, client,
                         oracle_name(c->name), (unsigned)((sent_us - names[c->name].shown_us[client]) / 1000));
     }
@@ -1596,12 +1598,12 @@ static void check_served(const struct call *c, const bool *answers)
     bool no = false, lacked = false; /* a replica may be behind, but not without the filter */
 
     for (int i = 0; i < CALL_KEYS && settings->from_replicas && c->times == 1; i++)
-        lacked |= served[c->client].lacked[i] != 0;
+        lacked |= c->lacked[i] != 0;
     for (int i = 0, k = 0; answers != NULL && c->verb == VERB_LOOK && i < ITEMS; i++)
         if ((c->items >> i & 1) != 0)
             no |= !answers[k++];
-    if (no && (lacked || (served[c->client].without && !settings->from_replicas && !world.stale[c->client])) &&
-        !settings->loop && settings->near < 2 && !world_had(FAULT_FLUSH) &&
+    if (no && (lacked || (c->without && !settings->from_replicas && !world.stale[c->client])) && !settings->loop &&
+        settings->near < 2 && !world_had(FAULT_FLUSH) &&
         world.plan->sizes == 0 /* late bits may hide it for a moment, and are no "no" */ &&
         !(copy_came_back() && caused(CAUSE_LOSS, c->begun_us)) /* it was away, and is back as the guard is read */)
         fail_call(c, "\"no\", served by a string that is not the filter it has opened as '%s'", oracle_name(c->name));
@@ -1733,7 +1735,8 @@ void oracle_end(struct call *c, hibloom_status status, const bool *answers, cons
                            status != HIBLOOM_ECORRUPT) ||
                           c->doubtful;
     const bool unclean = n->unclean;
-    served[c->client].late = open_end;
+    served[c->client].late = open_end || (served[c->client].late && served[c->client].ended == c->ordinal);
+    served[c->client].ended = c->ordinal; /* of pairs each part */
     n->unclean |= open_end;
     if (open_end && (1u << c->verb & MAY_SET) != 0) {
         n->bits_late = true;

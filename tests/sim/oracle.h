@@ -41,6 +41,9 @@ struct call {
     bool crossed;            /* another one set, or took, a time to live meanwhile */
     bool agreed;             /* as it began, all keys had their times to live as they should */
     uint64_t expiry_ms;      /* of the root, as it began */
+    bool without;            /* something has served it without the filter that it has opened */
+    int lacked[CALL_KEYS];   /* the server, and 1, that gave bits of each key without it, and no guard of it since */
+    bool asked;              /* for the filter's root, and that is there */
 };
 
 void oracle_begin_world(void);

@@ -298,7 +298,7 @@ static void draw_steps(struct plan *p, struct draw *d, uint64_t often, bool larg
             s->items = (1u << ITEMS) - 1;
         s->arg = s->verb == VERB_EXPIRE ? ONE_OF(d, 0, 1, 2, 3, 100, 100)
                                         : ONE_OF(d, 1000, 120001, 500000, 1000001, 2500000); /* odd: a loop goes on */
-        if (s->verb <= VERB_LOOK && plan_chance(p, p->step_count, BY_PAIRS) % 4 == 0)
+        if (s->verb <= VERB_LOOK && plan_chance(p, p->step_count, BY_PAIRS) % (p->names > 1 ? 2 : 4) == 0)
             s->arg += BY_PAIRS;
     }
 }
@@ -332,8 +332,9 @@ static uint64_t draw_bit(struct draw *d, uint64_t of)
 
 static void draw_focus(struct plan *p, struct draw *d, const struct focus *focus)
 {
-    p->kind0 = p->kind1 = draw_bit(d, focus->kinds);
-    p->names = 1;
+    p->names = 1 + (draw(d, 6) == 0);
+    p->kind0 = draw_bit(d, focus->kinds);
+    p->kind1 = p->names > 1 ? draw_bit(d, focus->kinds) : p->kind0;
     if ((focus->is & ALONE) != 0) {
         p->topology = STANDALONE;
         p->shards = 1;

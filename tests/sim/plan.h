@@ -91,7 +91,7 @@ enum verb {
 };
 extern const char *const verb_names[];
 
-#define BY_PAIRS 2u /* in the arg of an add or a look-up: it is made as a call over many filters */
+#define BY_PAIRS 2u /* in the arg of an add or a look-up: it is one call over the filters of all names */
 
 struct step {
     int client;
