@@ -379,7 +379,7 @@ fuzz-corpus:
 
 SIM       := $(BUILD)/tests/sim
 SIM_NODE  := $(patsubst %,$(SIM)/%.o,node keyspace answers keys values bits server script)
-SIM_OBJ   := $(SIM_NODE) $(patsubst %,$(SIM)/%.o,sim plan world client oracle reader net fiber loop)
+SIM_OBJ   := $(SIM_NODE) $(patsubst %,$(SIM)/%.o,sim plan world client oracle names items times windows watch causes left reader net fiber loop)
 SIM_LIBS  := -lluajit-5.1 -lcrypto
 # What the library and hiredis call of libc: the simulator's in their place.
 SIM_WRAPS := clock_gettime close connect fcntl freeaddrinfo getaddrinfo getentropy getsockopt nanosleep poll \

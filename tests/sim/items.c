@@ -1,0 +1,320 @@
+/* items.c: items of adds, removes and look-ups. See items.h. */
+#include "sim/items.h"
+#include "sim/windows.h"
+
+#include <stddef.h>
+
+/* Then it is not new to anybody. */
+bool items_cover(int name, int item)
+{
+    const struct name *n = &names[name];
+    struct position_seen mine[READER_HASHES], other[READER_HASHES];
+    struct text_seen text;
+
+    for (size_t l = 0; l < n->seen.links; l++) {
+        if (!reader_text(n->seen.link[l].root.text, &text))
+            return true;
+        reader_positions(&text, oracle_item(item), mine);
+        uint32_t covered = 0;
+        for (int i = 0; i < ITEMS; i++) {
+            if (i == item || (n->possible >> i & 1) == 0)
+                continue;
+            reader_positions(&text, oracle_item(i), other);
+            for (uint32_t a = 0; a < text.hashes; a++)
+                for (uint32_t b = 0; b < text.hashes; b++)
+                    if (mine[a].key == other[b].key && mine[a].bit == other[b].bit)
+                        covered |= 1u << a;
+        }
+        if (covered == (1u << text.hashes) - 1)
+            return true;
+    }
+    return n->seen.links == 0;
+}
+
+/* ---- What is removed ---- */
+
+/* One that is not in is removed all the same, if others cover it: as its removal began, or by the time that it arrives. */
+static void note_spoiled(int name)
+{
+    struct name *n = &names[name];
+
+    for (int i = 0; i < ITEMS; i++)
+        n->spoiled |= n->low[i] < 0 && items_cover(name, i);
+    if (n->spoiled) {
+        n->removing = n->removing_since = EVERY_ITEM;
+        leave(name, EVERY_ITEM);
+    }
+}
+
+/* From now on these are in so many times fewer. An add may overtake the removal: a count below 0 tells how much of it is
+ * still owed. */
+static void note_removal(const struct call *c)
+{
+    struct name *n = &names[c->name];
+
+    n->removing |= c->items;
+    n->removing_since |= c->items;
+    for (int i = 0; i < ITEMS; i++)
+        if ((c->items >> i & 1) != 0 && (n->low[i] -= (int)c->times) <= 0)
+            leave(c->name, 1u << i);
+    note_spoiled(c->name);
+}
+
+static uint32_t items_being_removed(int name)
+{
+    uint32_t items = names[name].spoiled ? EVERY_ITEM : 0;
+
+    for (const struct call *c = calls; c != NULL; c = c->next)
+        if (c->name == name && c->verb == VERB_REMOVE)
+            items |= c->items;
+    return items;
+}
+
+/* No removal is on its way: none is owed. */
+static void settle_removals(int name)
+{
+    struct name *n = &names[name];
+
+    for (const struct call *c = calls; c != NULL; c = c->next)
+        if (c->name == name && c->verb == VERB_REMOVE)
+            return;
+    for (int i = 0; i < ITEMS && net_now_us() >= n->late_until_us; i++)
+        n->low[i] = n->low[i] < 0 ? 0 : n->low[i];
+}
+
+void items_begin(const struct call *c)
+{
+    struct name *n = &names[c->name];
+
+    if (c->verb == VERB_REMOVE)
+        note_removal(c);
+    if (c->verb == VERB_CLEAR)
+        n->removing_since = items_being_removed(c->name);
+    if ((1u << c->verb & MAY_SET) != 0) {
+        settle_removals(c->name);
+        n->possible |= c->items;
+        note_spoiled(c->name);
+    }
+}
+
+void items_end(const struct call *c, hibloom_status status)
+{
+    struct name *n = &names[c->name];
+
+    if ((1u << c->verb & MAY_REMOVE) != 0 && (status != HIBLOOM_OK || (c->doubtful && c->verb != VERB_REMOVE)))
+        n->late_until_us = net_now_us() + LATE_US;
+    else if (c->verb == VERB_REMOVE)
+        settle_removals(c->name);
+    if (status == HIBLOOM_OK && c->verb == VERB_CLEAR && !c->doubtful) /* a remove counts with the epoch it has read */
+        n->removing = n->removing_since | items_being_removed(c->name);
+    n->untold_adds |= status != HIBLOOM_OK ? c->items : 0;
+}
+
+/* ---- What adds say ---- */
+
+/* At how many of the times that an item is in the call it is new. */
+static unsigned times_new(const struct call *c, const bool *answers, size_t at)
+{
+    const size_t distinct = (size_t)__builtin_popcount(c->items);
+    unsigned n = 0;
+
+    for (size_t t = 0; t < c->times; t++)
+        n += answers[t * distinct + at];
+    return n;
+}
+
+bool grew_apart(int name)
+{
+    bool misled = false;
+
+    for (int i = 0; i < CLIENTS; i++)
+        misled |= world.misled[i];
+    return misled && world_had(FAULT_ISOLATE) && kind_of(name)->growing && world.last_us[CAUSE_LOSS] != 0;
+}
+
+static void check_new(const struct call *c, int item, unsigned is_new)
+{
+    struct name *n = &names[c->name];
+    const uint32_t bit = 1u << item;
+    const bool window = kind_of(c->name)->window;
+
+    if (kind_of(c->name)->bare || c->lives != n->lives || world.stale[c->client] ||
+        (windows_depends_on_clocks(c->name) && world.plan->topology != STANDALONE) || n->seen.status != 0 ||
+        grew_apart(c->name) || world.plan->client[c->client].near >= 2) {
+        n->untold_adds |= bit; /* it may have won */
+        return;
+    }
+    if (is_new > 1 && !c->doubtful)
+        fail_call(c, "item %d is new %u times in one call", item, is_new);
+    if (is_new > 0) {
+        if (!window || windows_counts_until_us(c) > clock_of(c->name)) { /* else it may have been new to others since */
+            n->winners[item] += !c->doubtful;
+            n->doubtful_winners[item] += c->doubtful;
+        }
+        if (!window && !c->doubtful && (c->had_at_begin & bit) != 0 && (c->had_not & bit) == 0)
+            fail_call(c, "item %d of '%s' is new, but was in as the call began", item, oracle_name(c->name));
+        if (n->winners[item] > 1 && !kind_of(c->name)->counting)
+            fail_call(c, "item %d of '%s' is new to a second caller", item, oracle_name(c->name));
+    } else if (!(window ? caused(CAUSE_CLOCK, 1) : kind_of(c->name)->counting && somebody_may_remove(c->name)) &&
+               n->winners[item] + n->doubtful_winners[item] == 0 &&
+               (window ? (c->settled & bit) != 0 : (n->untold_adds & bit) == 0) && (c->had_at_begin & bit) == 0 &&
+               !items_cover(c->name, item) && !n->haunted /* bits of the filter before may cover it */) {
+        for (const struct call *other = calls; other != NULL; other = other->next)
+            if (other != c && other->name == c->name && (other->items & bit) != 0)
+                return; /* another add may win */
+        fail_call(c, "item %d of '%s' is new to nobody", item, oracle_name(c->name));
+    }
+}
+
+/* Whether each key of the filter has so many replicas that are up: else nobody could have them all on some. */
+static bool all_have_replicas(const struct filter_seen *seen, int wanted)
+{
+
+    for (size_t l = 0; l < seen->links; l++)
+        for (uint32_t k = 0; k < seen->link[l].root.keys; k++) {
+            if (world_replicas(key_of(&seen->link[l], k)) < wanted)
+                return false;
+        }
+    return true;
+}
+
+static unsigned at_replicas;
+
+static const struct blob *fetch_replica(void *unused, struct blob key)
+{
+    return world_fetch_replica(key, at_replicas);
+}
+
+/* Whether a client would find the item there: the roots of the links before its own tell of the next. A root may be
+ * "creating" there, if its keys are there: whoever opens it goes on. */
+static bool replica_finds(int name, struct blob item)
+{
+    const struct reader reader = {fetch_replica, NULL};
+    const struct filter_seen *seen = &names[name].seen;
+    char state = 'g';
+    uint64_t unused;
+
+    if (kind_of(name)->window)
+        return some_link_has(&reader, name, seen, item);
+    for (size_t l = 0; l < seen->links && state == 'g'; l++) {
+        const struct link_seen *link = &seen->link[l];
+        if (reader_link_has(&reader, link, item))
+            return true;
+        const struct blob *root = fetch_replica(NULL, key_of(link, 0));
+        if (root == NULL || !reader_identity_at(*root, link->root.at, &unused, &unused, &unused, &state))
+            return false;
+    }
+    return false;
+}
+
+/* The shards need not agree on which of their replicas has an item. */
+static bool replicas_have(int name, struct blob item, int wanted)
+{
+    const int replicas = (int)world.plan->replicas;
+    const unsigned choices = replicas == 1 ? 1 : 1u << world.plan->shards;
+    unsigned found = 0;
+
+    for (at_replicas = 0; at_replicas < choices; at_replicas++)
+        found += replica_finds(name, item);
+    return wanted == replicas ? found == choices : found > 0;
+}
+
+bool copy_came_back(void)
+{
+    return world_had(FAULT_STRANGER) && caused(CAUSE_LOSS, 1);
+}
+
+static void check_added(struct call *c, int item)
+{
+    struct name *n = &names[c->name];
+    const uint32_t bit = 1u << item;
+    const struct client_settings *settings = &world.plan->client[c->client];
+    const uint32_t there = items_there(c->name, &n->seen, bit);
+    const bool lost = caused(CAUSE_LOSS, c->begun_us) || world.stale[c->client] || c->lives != n->lives ||
+                      n->seen.status != 0 || windows_depends_on_clocks(c->name) ||
+                      /* nothing tells that a bare bitmap was emptied, or made anew */
+                      (kind_of(c->name)->bare && (somebody_may_remove(c->name) || caused(CAUSE_KEYS, 1))) ||
+                      /* a key that one server forgets comes back from another one */
+                      (caused(CAUSE_KEYS, c->begun_us) && caused(CAUSE_SLOTS, c->begun_us));
+    const bool from_cache = settings->near >= 2 /* what is as old as its age allows */ ||
+                            (settings->near == 1 && copy_came_back());
+
+    if ((c->verb == VERB_ADD || c->verb == VERB_ADD_NEW) && !settings->loop && settings->near == 1 && c->times == 1 &&
+        !kind_of(c->name)->growing && !kind_of(c->name)->window && !world.by_primary[c->client])
+        fail_call(c, "the add of item %d to '%s' is OK, but no primary was asked", item, oracle_name(c->name));
+    if ((c->had & bit) == 0 && there == 0 && !lost && !from_cache)
+        fail_call(c, "the add of item %d to '%s' is OK, but it is not in", item, oracle_name(c->name));
+    /* A root that has forgotten its growth is only told again by those who meet its server: so does who opens it. */
+    const struct link_seen *newest = &n->seen.link[n->seen.links > 0 ? n->seen.links - 1 : 0];
+    const bool forgotten = n->seen.lingering > 0 && caused(CAUSE_LOSS, 1) && !world_met(c->client, key_of(newest, 0));
+    if (kind_of(c->name)->growing && there != 0 && !lost && !from_cache && !forgotten && !grew_apart(c->name) &&
+        !reader_has(&truth, &n->seen, oracle_item(item), 0))
+        fail_call(c, "the add of item %d to '%s' is OK, but no root tells of its link", item, oracle_name(c->name));
+    if (there == 0 || n->seen.status != 0 || (lost && kind_of(c->name)->window)) /* of an older life, or period */
+        return;
+    n->low[item] += c->verb == VERB_ADD || c->verb == VERB_ADD_NEW ? (int)c->times : 1;
+    if (n->spoiled || (kind_of(c->name)->counting && n->low[item] <= 0))
+        return;
+    n->in |= bit;
+    if (kind_of(c->name)->window)
+        windows_note_added(c, item);
+    /* What a window had as the call began may have ended since, and be added by another one. */
+    const bool ended = kind_of(c->name)->window && net_now_us() > c->begun_us + 1000000;
+    if (settings->min_replicas > 0 && !ended && !kind_of(c->name)->bare && !kind_of(c->name)->counting &&
+        !caused(CAUSE_SLOTS, 1) && c->verb != VERB_REPLACE && !lost && !caused(CAUSE_RESTART, c->begun_us) &&
+        all_have_replicas(&n->seen, (int)settings->min_replicas) &&
+        !replicas_have(c->name, oracle_item(item), (int)settings->min_replicas))
+        fail_call(c, "the add of item %d to '%s' is OK, but fewer than %d replicas have it", item, oracle_name(c->name),
+                  (int)settings->min_replicas);
+}
+
+/* ---- What look-ups say ---- */
+
+static void check_found(const struct call *c, int item, bool found)
+{
+    const uint32_t bit = 1u << item;
+    const struct client_settings *settings = &world.plan->client[c->client];
+
+    /* A server that forgot the growth is asked on: by a reader, or as a handle knew it before, and looks no more. */
+    const bool forgot = (settings->from_replicas || grew_apart(c->name)) && kind_of(c->name)->growing &&
+                        caused(CAUSE_LOSS, 1);
+    const bool old_near = settings->near > 0 &&
+                          (settings->from_replicas || copy_came_back() || world_had(FAULT_ISOLATE)) &&
+                          caused(CAUSE_LOSS, 1); /* a server went back, and no connection was lost: it says yes */
+
+    /* A replica hides what has expired by its clock. That steps back in front of the guard. */
+    const bool hidden = settings->from_replicas && names[c->name].expiry_ms != 0 && caused(CAUSE_CLOCK, c->begun_us);
+
+    if (world.stale[c->client] || windows_depends_on_clocks(c->name) || forgot || (old_near && found) || hidden ||
+        names[c->name].seen.status != 0 || c->raw_at_begin != 0)
+        return; /* keys that nobody would open: a handle may still know them by their guards */
+    if (!found && (c->demanded & bit) != 0)
+        fail_call(c, "a wrong \"no\": item %d is in '%s'", item, oracle_name(c->name));
+    else if (!found && (c->had_not & bit) == 0)
+        fail_call(c, "\"no\", but '%s' had item %d all the time", oracle_name(c->name), item);
+    else if (found && windows_is_overdue(c, item))
+        fail_call(c, "\"yes\", but the window '%s' should have forgotten item %d", oracle_name(c->name), item);
+    else if (found && (c->had & bit) == 0 && settings->near < 2 &&
+             /* a further link outlives the first, and of several keys each is emptied by itself */
+             !((kind_of(c->name)->growing || kind_of(c->name)->partitioned) && c->lives != names[c->name].lives))
+        fail_call(c, "\"yes\", but '%s' never had item %d", oracle_name(c->name), item);
+}
+
+void items_check(struct call *c, const bool *answers)
+{
+    size_t at = 0;
+
+    for (int i = 0; i < ITEMS; i++) {
+        if ((c->items >> i & 1) == 0)
+            continue;
+        if (c->verb == VERB_ADD_NEW)
+            check_new(c, i, times_new(c, answers, at));
+        else if ((1u << c->verb & MAY_SET) != 0)
+            names[c->name].untold_adds |= 1u << i; /* nobody was told */
+        if ((1u << c->verb & MAY_SET) != 0)
+            check_added(c, i);
+        else if (c->verb == VERB_LOOK)
+            check_found(c, i, answers[at]);
+        at++;
+    }
+}

@@ -1,0 +1,178 @@
+/* left.c: late bits, keys that stay, and what a new store says. See left.h. */
+#include "sim/left.h"
+#include "sim/items.h"
+#include "sim/times.h"
+#include "sim/windows.h"
+
+/* A link takes the items that it is meant for, and another one is made (struct spec, growth). Only a large one tells: a
+ * filter with no more bits than the items of its capacity set. */
+static void check_room(const struct call *c)
+{
+    const struct filter_seen *seen = &names[c->name].seen;
+    struct text_seen text;
+
+    for (size_t l = 0; l < seen->links; l++) {
+        const struct blob *string = world_fetch(NULL, key_of(&seen->link[l], 0));
+        uint64_t set = 0;
+        if (string == NULL || seen->link[l].several || !reader_text(seen->link[l].root.text, &text))
+            continue;
+        for (size_t i = 0; i < text.bits / 8; i++)
+            set += (uint64_t)__builtin_popcount((unsigned char)string->bytes[i]);
+        if (set * 20 > text.bits * (world.plan->client[0].loop ? 11 : 12)) /* its capacity sets half of them */
+            fail_call(c, "link %d of '%s' is overfull: %d of %d bits", (int)l, oracle_name(c->name), (int)set,
+                      (int)text.bits);
+    }
+}
+
+/* Late bits that nobody has taken back: a string without a tail, or something behind a tail. */
+static bool has_late_bits(int name)
+{
+    const struct name *n = &names[name];
+    struct record_seen record;
+
+    if (n->seen.status == HIBLOOM_ENOTFOUND)
+        return is_taken(name) || (!caused(CAUSE_KEYS, 1) && !caused(CAUSE_LOSS, 1) && !was_expired(name) &&
+                                  world_count_keys(oracle_name(name)) > 0);
+    /* Where a clock was set back, a maker of keys that slept may make one over a later filter's (docs/format.md, 9). */
+    const bool damaged = n->seen.status == HIBLOOM_ECORRUPT && !caused(CAUSE_KEYS, 1) && !caused(CAUSE_CLOCK, 1);
+    if ((n->seen.status == HIBLOOM_EMISMATCH || damaged) && !caused(CAUSE_LOSS, 1) && !was_expired(name))
+        return true;
+    for (size_t l = 0; n->seen.status == 0 && l < n->seen.links; l++)
+        for (uint32_t k = 0; k < n->seen.link[l].root.keys; k++) {
+            const struct blob *string = world_fetch(NULL, key_of(&n->seen.link[l], k));
+            if (string != NULL)
+                reader_record(*string, &record);
+            if (string != NULL && !record.is_record)
+                return true;
+        }
+    return false;
+}
+
+/* What was in flight while its filter went is taken back before the call returns, also where its time is over
+ * (hibloom.h). Nothing but that has happened in it, and a silence. */
+bool leaves_late_bits(const struct call *c, hibloom_status status, bool unclean)
+{
+    const uint64_t harmless = UINT64_C(1) << FAULT_EXPIRE | UINT64_C(1) << FAULT_FLUSH | UINT64_C(1) << FAULT_PAUSE |
+                              UINT64_C(1) << FAULT_SLOW | UINT64_C(1) << FAULT_PIECES | UINT64_C(1) << FAULT_MEET;
+    const bool timed = status == HIBLOOM_ETIMEDOUT && world.plan->client[c->client].deadline_ms != 0 &&
+                       world.faults <= c->faults + 2 && !world.plan->client[c->client].loop &&
+                       net_now_us() < c->begun_us + 1000 * (world.plan->client[c->client].deadline_ms +
+                                                            world.plan->client[c->client].timeout_ms);
+
+    if ((c->verb != VERB_ADD && c->verb != VERB_ADD_NEW) || kind_of(c->name)->bare || unclean ||
+        (world.had & ~harmless) != 0 || world.plan->pieces /* some come behind what takes them back */ ||
+        (names[c->name].unclean && !timed))
+        return false;
+    for (const struct call *other = calls; other != NULL; other = other->next)
+        if (other->name == c->name)
+            return false;
+    return has_late_bits(c->name);
+}
+
+/* A call that was alone, and is OK: what it leaves. A clear that was sent again leaves nothing, either. */
+void check_left(const struct call *c, bool unclean)
+{
+    struct name *n = &names[c->name];
+    const bool bare = kind_of(c->name)->bare;
+    const bool looped = world.plan->client[0].loop; /* the only one of those that fills */
+
+    /* Calls of a loop that are on their way at once leave room to each other, not to other handles. Where some have
+     * failed many adds may arrive that nobody has counted. */
+    if (c->verb == VERB_FILL && (!looped || (world.plan->clients == 1 && !unclean)))
+        check_room(c);
+    if (c->verb == VERB_REPAIR && c->alone && world.faults == c->faults && n->seen.status == HIBLOOM_ECORRUPT &&
+        !kind_of(c->name)->growing && !world.stale[c->client] &&
+        world.held_us < 900000 /* else an expire may let other keys go before the root (hibloom_expire) */)
+        fail_call(c, "'%s' was repaired, but is damaged", oracle_name(c->name));
+    if (bare || caused(CAUSE_KEYS, 1) || caused(CAUSE_LOSS, 1) || caused(CAUSE_KILL, 1) || world.stale[c->client])
+        return;
+    const bool alone = c->alone && !n->unclean;
+    if (c->alone && !unclean && c->verb == VERB_CLEAR && n->seen.status == 0 &&
+        items_there(c->name, &n->seen, (1u << ITEMS) - 1) != 0)
+        fail_call(c, "'%s' was cleared, but items are in", oracle_name(c->name));
+    if (alone && (c->verb == VERB_DROP || c->verb == VERB_DELETE) && world_count_keys(oracle_name(c->name)) > 0)
+        fail_call(c, "'%s' was removed, but has keys", oracle_name(c->name));
+    times_check_left(c);
+}
+
+/* ---- After all is well ---- */
+
+int oracle_raw_status(int name)
+{
+    look_again(name, may_go_by_itself(name), "something");
+    return names[name].seen.status;
+}
+
+void oracle_check_open(int client, int name, hibloom_status status, int before)
+{
+    if (before == HIBLOOM_EBUSY) /* it goes on with what somebody has begun, whatever comes of it */
+        return;
+    look_again(name, may_go_by_itself(name), "something");
+    const int raw = names[name].seen.status;
+
+    const bool in_the_way = raw == HIBLOOM_ENOTFOUND && status == HIBLOOM_EMISMATCH &&
+                            is_taken(name); /* no filter, but something */
+    /* A link that no root tells of, and that lost a key, is mended first, which a stranger's string may prevent. */
+    const bool mends = names[name].seen.lingering > 0 && (caused(CAUSE_KEYS, 1) || caused(CAUSE_LOSS, 1));
+    const bool expired = (int)status == before && times_may_be_over(name);
+    if ((int)status != raw && raw != HIBLOOM_EBUSY && !mends && !kind_of(name)->bare && !in_the_way && !expired)
+        oracle_fail("all is well, but client %d opens '%s' with \"%s\", and the keys say \"%s\"", client,
+                    oracle_name(name), hibloom_strerror(status), hibloom_strerror((hibloom_status)raw));
+}
+
+void oracle_check_answer(int client, int name, int item, bool found, bool new_store)
+{
+    struct name *n = &names[name];
+    const bool there = items_there(name, &n->seen, 1u << item) != 0;
+
+    const struct client_settings *settings = &world.plan->client[client];
+    const bool forgot = !new_store && (settings->from_replicas || grew_apart(name)) && kind_of(name)->growing &&
+                        caused(CAUSE_LOSS, 1);
+
+    if (windows_depends_on_clocks(name) || forgot || times_may_be_over(name))
+        return; /* slices may be of a time that has not come yet */
+    /* The period has turned since it was asked. */
+    const bool was = kind_of(name)->window &&
+                     reader_has(&truth, &n->seen, oracle_item(item), clock_of(name) - LATE_US / 10);
+    if (n->seen.status == 0 && found != there && !(found && was) &&
+        (!found || world.plan->client[client].near == 0 || !caused(CAUSE_LOSS, 1)))
+        oracle_fail("all is well, but client %d asks '%s' for item %d by %s store, and is told %s", client,
+                    oracle_name(name), item, new_store ? "a new" : "its old", found ? "yes" : "no");
+    if (n->seen.status == 0 && !found && (n->in >> item & 1) != 0)
+        oracle_fail("all is well, but a wrong \"no\" to client %d: item %d is in '%s'", client, item,
+                    oracle_name(name));
+}
+
+/* Keys called as the filter's, which belong to none of its links. */
+static bool has_stray_keys(int name)
+{
+    const struct filter_seen *seen = &names[name].seen;
+    unsigned known = 0;
+
+    for (size_t l = 0; l < seen->links + seen->lingering; l++)
+        for (uint32_t k = 0; k < seen->link[l].root.keys; k++)
+            known += world_fetch(NULL, key_of(&seen->link[l], k)) != NULL &&
+                     world_expiry_ms(key_of(&seen->link[l], k)) == 0;
+    return seen->status == 0 && world_count_keys(oracle_name(name)) > known;
+}
+
+void oracle_check_end(void)
+{
+    for (int i = 0; i < (int)world.plan->names; i++)
+        times_check_end(i);
+    for (int i = 0; i < (int)world.plan->names && !caused(CAUSE_KILL, 1); i++) {
+        if (names[i].unclean || world.undo_refused || kind_of(i)->bare || caused(CAUSE_DENIAL, 1) ||
+            world_had(FAULT_STRANGER))
+            continue;
+        look_again(i, EVERY_ITEM, "something");
+        const bool outlive = was_expired(i) && (names[i].crossed || names[i].crowded); /* their root (10) */
+        if (!caused(CAUSE_KEYS, 1) && !caused(CAUSE_LOSS, 1) && !outlive && has_stray_keys(i))
+            oracle_fail("'%s' has more keys than its roots tell of", oracle_name(i));
+        if (has_late_bits(i))
+            oracle_fail("late bits are left in '%s'", oracle_name(i));
+    }
+    if (!world_strangers_are_well())
+        oracle_fail("a stranger's key was changed");
+    if (world_has_temporary() && !world_had(FAULT_STRANGER)) /* who may make one, too */
+        oracle_fail("nothing ends a temporary key");
+}

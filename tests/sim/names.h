@@ -1,0 +1,123 @@
+/* names.h: the names of a world as the oracles know them: their raw keys, their lives, and the calls on their way.
+ *
+ * names.c reads the keys again at each moment that may have changed them. Each other oracle keeps its own part of
+ * struct name. */
+#ifndef HIBLOOM_SIM_NAMES_H
+#define HIBLOOM_SIM_NAMES_H
+
+#include "sim/oracle.h"
+#include "sim/reader.h"
+
+#define EVERY_ITEM UINT32_MAX
+enum { LATE_US = 4000000 }; /* the longest that a command is held, and more */
+
+/* Verbs whose commands may end a life, or take bits away. */
+enum {
+    MAY_REMOVE = 1u << VERB_CLEAR | 1u << VERB_DROP | 1u << VERB_DELETE | 1u << VERB_EXPIRE | 1u << VERB_REPLACE |
+                 1u << VERB_REMOVE,
+    MAY_SET = 1u << VERB_ADD | 1u << VERB_ADD_NEW | 1u << VERB_MERGE | 1u << VERB_LOAD | 1u << VERB_REPLACE
+};
+
+enum { KNOWN = 8 };
+
+struct name {
+    struct filter_seen seen;
+
+    /* ---- names.c ---- */
+    uint64_t lives;                 /* ended so far */
+    uint64_t ready;                 /* begun so far with a filter that is whole */
+    uint32_t in, possible;          /* see oracle.c */
+    uint64_t expiry_ms;             /* of the key that goes first; 0: none */
+    uint32_t did[CLIENTS];          /* verbs that each client has used on it */
+    uint32_t may[CLIENTS];          /* of these, those whose commands may still arrive */
+    uint64_t root;                  /* its id; 0: no whole filter is there */
+    uint64_t there, there_since_us; /* the same, of a damaged filter, too; and since when */
+    uint64_t broken;                /* the root of a growing filter that has lost a key; 0: it has not */
+    uint64_t known[CLIENTS][KNOWN]; /* roots that the client's handles have opened, in turn */
+    unsigned known_count[CLIENTS];
+    bool vague[CLIENTS];    /* and one of which nobody knows which it was */
+    uint64_t late_until_us; /* what a failed call removes may arrive until then */
+    bool unclean;           /* a call on it has failed, or was sent again: commands may arrive late */
+    bool bits_late;         /* and it was one that sets bits, */
+    bool haunted;           /* in a life that has ended, so they may come into this one */
+    uint32_t veiled;        /* items whose filter late bits hide, before a script (docs/format.md, 8) */
+
+    /* ---- items.c ---- */
+    uint32_t untold_adds;    /* items that somebody may have added without being told whether they are new */
+    int low[ITEMS];          /* of a counting filter: how often it is in, at least */
+    uint32_t removing;       /* items that a call has removed, or will: since the last clear, */
+    uint32_t removing_since; /* and since one began */
+    bool spoiled;            /* something was removed that was not in: other items may be denied */
+    uint8_t winners[ITEMS], doubtful_winners[ITEMS];
+
+    /* ---- windows.c ---- */
+    uint64_t until_us[ITEMS];   /* they are `in` until then, by the server's clock */
+    uint64_t last_us[ITEMS];    /* when somebody has added them last, or may have, by the server's clock */
+    uint64_t newest_us[ITEMS];  /* and the latest that this had been by the end of that call */
+    uint64_t latest_us;         /* the latest that the clock of its root's server has been */
+    uint32_t counted;           /* items that count, before a script, */
+    uint32_t placed[CALL_KEYS]; /* and those that each of its slices has */
+    bool adds_late[CLIENTS];    /* adds without is_new of that client may arrive */
+    uint64_t period[CLIENTS], period_of[CLIENTS]; /* the newest that each has added for; and its root */
+    uint64_t begun[READER_LINKS], begun_seed;     /* the newest that a key of each slice was of; and its filter */
+
+    /* ---- times.c ---- */
+    uint64_t expired_us;   /* when a script has set one last, be it of a filter that had ended */
+    uint64_t later_us;     /* when its time to live was last put off */
+    uint64_t unsettled_us; /* when a call that may change keys, or times to live, did so last; 0: none */
+    bool expire_failed;    /* or a replace or load, which set times to live, too */
+    bool repair_failed;    /* so it may give a key, late, the time to live that the root had before */
+    bool crossed;          /* one call that sets a time to live, and one that takes it, were under way at once */
+    bool crowded;          /* two calls that let it grow, or may set times to live, were under way at once */
+    uint64_t grown_us;     /* when the latest call that let it grow ended */
+
+    /* ---- watch.c ---- */
+    uint64_t broke[CLIENTS];     /* the root that a call has failed of, since of its first link */
+    uint32_t broke_key[CLIENTS]; /* this key is lost, and no other */
+    uint64_t shown_us[CLIENTS];  /* when a primary has last shown the client a key that it has opened */
+
+    /* ---- oracle.c ---- */
+    uint64_t run[CLIENTS];     /* of the root's server, of which the client's handle knows; 0: not known */
+    uint64_t owed[CLIENTS];    /* an add went on over that one, so the next call tells, */
+    uint64_t owed_us[CLIENTS]; /* of those that begin behind the end of that add */
+};
+
+extern struct name names[NAMES];
+extern struct call *calls; /* in flight; those of killed clients stay, as they may still be carried out */
+extern const struct reader truth;
+
+void fail_call(const struct call *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+bool caused(enum cause, uint64_t since);
+
+/* ---- The raw keys ---- */
+
+const struct kind *kind_of(int name);
+struct blob root_key(int name);
+struct blob key_of(const struct link_seen *, uint32_t number); /* it lasts until the next call */
+uint64_t clock_of(int name);                                   /* of the root's server */
+int name_of_key(struct blob key);                              /* -1: none */
+bool some_link_has(const struct reader *, int name, const struct filter_seen *, struct blob item);
+uint32_t items_there(int name, const struct filter_seen *, uint32_t of);
+bool has_several_keys(int name);
+bool is_taken(int name); /* a string is under the name, be it of a filter or not */
+
+/* ---- Moments ---- */
+
+void names_begin_world(void);
+void read_name(int name, struct filter_seen *);
+/* Reads the keys again: items that are not in any more may only be these. */
+void look_again(int name, uint32_t may_go, const char *what);
+void note_moment(void);
+void leave(int name, uint32_t items); /* they need not be in any more */
+void end_life(int name);
+bool is_met(const struct call *);
+
+/* ---- Who may do what ---- */
+
+bool commands_may_be_late(void);
+bool somebody_may_remove(int name);
+bool something_may_arrive(int name);
+bool was_expired(int name);
+uint32_t may_go_by_itself(int name);
+
+#endif

@@ -1,0 +1,229 @@
+/* times.c: times to live. See times.h. */
+#include "sim/times.h"
+
+#include <string.h>
+
+/* All other keys live a second longer than the root, those of further links two (docs/format.md, 10 and 15). Commands
+ * take time: 0.1 s less, 1.9 s more; and the times were read, and set one after the other, within so long. */
+static bool times_agree(int name, uint64_t within_ms)
+{
+    const struct filter_seen *seen = &names[name].seen;
+    const uint64_t root = world_expiry_ms(root_key(name));
+
+    for (size_t l = 0; l < seen->links; l++)
+        for (uint32_t k = 0; k < seen->link[l].root.keys; k++) {
+            const uint64_t other = world_expiry_ms(key_of(&seen->link[l], k));
+            if ((l > 0 || k > 0) &&
+                (root == 0 ? other != 0 : other + within_ms < root + 900 || other > root + 3900 + within_ms))
+                return false;
+        }
+    return true;
+}
+
+/* Whether the root goes, and another key stays for ever, or goes so much sooner. */
+static bool some_key_differs(int name, uint64_t ms)
+{
+    const struct filter_seen *seen = &names[name].seen;
+    const uint64_t root = world_expiry_ms(root_key(name));
+
+    for (size_t l = 0; l < seen->links && root != 0; l++)
+        for (uint32_t k = 0; k < seen->link[l].root.keys; k++) {
+            const uint64_t other = world_expiry_ms(key_of(&seen->link[l], k));
+            if (other == 0 || other + ms < root)
+                return true;
+        }
+    return false;
+}
+
+static bool some_key_stays(int name)
+{
+    return some_key_differs(name, UINT32_MAX);
+}
+
+/* Whether it may change more than items: what another call leaves beside it is open. */
+static bool may_change_keys(const struct call *c)
+{
+    const struct kind *kind = kind_of(c->name);
+
+    switch (c->verb) {
+    case VERB_OPEN: return kind->growing || kind->window || c->raw_at_begin != 0;
+    case VERB_ADD:
+    case VERB_ADD_NEW: return kind->growing || kind->window;
+    case VERB_LOOK: /* it may tell of a growth that a server has forgotten */
+    case VERB_INFO:
+    case VERB_SAVE:
+    case VERB_COMPARE: return (kind->growing && world.last_us[CAUSE_RESTART] != 0) || kind->window;
+    default: return c->verb != VERB_LIST && c->verb != VERB_IMPORT;
+    }
+}
+
+/* A repair lists a key that lives a second longer than the root, or for ever with it (docs/format.md, 11). Of two repairs
+ * each may have read another time, and so may one while an expire arrives. */
+void times_check_listed(int name, const struct filter_seen *now, const struct filter_seen *was)
+{
+    const uint64_t since = names[name].unsettled_us; /* a late one may give it the time of that repair */
+    unsigned under_way = since != 0 && commands_may_be_late() && net_now_us() < since + LATE_US ? 2 : 0;
+    uint64_t aged_ms = 0; /* the key was made so long ago, at most, and the root has got the same time since */
+
+    for (const struct call *c = calls; c != NULL; c = c->next) {
+        if (c->name != name)
+            continue;
+        under_way += c->begun_us <= names[name].expired_us ? 2 : may_change_keys(c);
+        if (may_change_keys(c) && c->begun_us <= names[name].later_us)
+            aged_ms = (net_now_us() - c->begun_us) / 1000;
+    }
+    if (under_way > 1)
+        return;
+    for (size_t l = 0; l < now->links && l < was->links; l++)
+        for (uint32_t k = 1; k < now->link[l].root.keys && now->link[l].ids[0] == was->link[l].ids[0]; k++) {
+            const uint64_t root = world_expiry_ms(key_of(&now->link[l], 0)),
+                           other = world_expiry_ms(key_of(&now->link[l], k));
+            if (!now->link[l].lost[k] && was->link[l].ids[k] != 0 && was->link[l].ids[k] != now->link[l].ids[k] &&
+                !world.times_altered && world.last_us[CAUSE_CLOCK] == 0 &&
+                (root == 0 ? other != 0 : other + aged_ms < root + 900))
+                oracle_fail("key %u of '%s' is listed anew, and has another time to live than the root", (unsigned)k,
+                            oracle_name(name));
+        }
+}
+
+void times_look(int name, uint64_t expiry_ms)
+{
+    struct name *n = &names[name];
+
+    if (expiry_ms != 0 && (n->expiry_ms == 0 || expiry_ms > n->expiry_ms))
+        n->later_us = net_now_us();
+}
+
+static bool only_grows(const struct call *c)
+{
+    return c->verb == VERB_OPEN || c->verb == VERB_ADD || c->verb == VERB_ADD_NEW || c->verb == VERB_FILL;
+}
+
+/* Of two at once, one may be behind, and give a link the time to live that the filter had before (hibloom_expire). */
+static void note_growth(int name, int client)
+{
+    struct name *n = &names[name];
+
+    for (struct call *c = calls; c != NULL; c = c->next) {
+        if (c->name != name || c->client != client || !only_grows(c))
+            continue;
+        c->grows = true;
+        n->crowded |= n->grown_us >= c->begun_us;
+        for (const struct call *other = calls; other != NULL; other = other->next)
+            n->crowded |= other != c && other->name == name && other->grows;
+    }
+}
+
+void oracle_crosses(struct blob key)
+{
+    const int name = name_of_key(key);
+
+    for (struct call *c = calls; c != NULL; c = c->next)
+        c->crossed |= c->name == name;
+}
+
+static bool expires_alone(int name, int client)
+{
+    bool alone = false;
+
+    for (const struct call *c = calls; c != NULL; c = c->next)
+        alone |= c->name == name && c->client == client && c->verb == VERB_EXPIRE && !c->crossed;
+    return alone && !names[name].expire_failed && !names[name].repair_failed;
+}
+
+void times_begin(struct call *c)
+{
+    struct name *n = &names[c->name];
+
+    c->undisturbed = true;
+    for (struct call *other = calls; other != NULL; other = other->next) {
+        if (other->name != c->name)
+            continue;
+        n->crowded |= may_change_keys(other) && may_change_keys(c) && other->verb != VERB_EXPIRE &&
+                      c->verb != VERB_EXPIRE && !(only_grows(other) && only_grows(c));
+        if (other->verb == VERB_EXPIRE && c->verb == VERB_EXPIRE) {
+            c->crossed = other->crossed = true;
+            n->crossed |= (other->arg == 0) != (c->arg == 0);
+        }
+        c->undisturbed &= !may_change_keys(other);
+        other->undisturbed &= !may_change_keys(c);
+    }
+    c->agreed = n->seen.status == 0 && times_agree(c->name, 0);
+    c->expiry_ms = world_expiry_ms(root_key(c->name));
+}
+
+void times_after(int name, int who, const char *what, uint64_t root, uint64_t expiry_ms)
+{
+    struct name *n = &names[name];
+    const bool expires = strcmp(what, "EVAL.expire") == 0;
+    const bool several = has_several_keys(name) && !kind_of(name)->growing && !kind_of(name)->window;
+
+    /* The root gets its time last, and only if it lists those that have one (docs/format.md, 10). */
+    if (expires && several && root != 0 && n->root == root && expiry_ms != n->expiry_ms && expires_alone(name, who) &&
+        n->seen.status == 0 && some_key_differs(name, 20000) && !caused(CAUSE_LOSS, 1) && !caused(CAUSE_SLOTS, 1) &&
+        !world_had(FAULT_STRANGER))
+        oracle_fail("client %d gives '%s' a time to live, but not all of its keys", who, oracle_name(name));
+    if (who >= 0 && (expires || strcmp(what, "EVAL.make") == 0 || strcmp(what, "EVAL.swap") == 0))
+        note_growth(name, who);
+    n->expired_us = expires ? net_now_us() : n->expired_us;
+}
+
+static bool is_near(uint64_t a_ms, uint64_t b_ms) /* a script gives what has 0 ms to live 1 */
+{
+    return (a_ms == 0) == (b_ms == 0) && a_ms < b_ms + 10 && b_ms < a_ms + 10;
+}
+
+/* What a call before it has sent may arrive in it. */
+static bool is_unsettled(const struct call *c)
+{
+    const uint64_t since = names[c->name].unsettled_us;
+
+    return since != 0 && (commands_may_be_late() || world_had(FAULT_DISCONNECT) || c->begun_us < since + 20000);
+}
+
+void times_end(struct call *c, hibloom_status status, bool open_end)
+{
+    struct name *n = &names[c->name];
+
+    n->grown_us = c->grows ? net_now_us() : n->grown_us;
+    /* The first EXPIRE, and nothing beside it: it may have been cut at any step (docs/format.md, 10 and 15). */
+    if (c->verb == VERB_EXPIRE && status != HIBLOOM_OK && c->undisturbed && !is_unsettled(c) && n->seen.status == 0 &&
+        c->agreed && !caused(CAUSE_KEYS, 1) && !caused(CAUSE_LOSS, 1) && some_key_stays(c->name))
+        fail_call(c, "'%s' goes with its root, but a key stays", oracle_name(c->name));
+    n->expire_failed |= open_end && (c->verb == VERB_EXPIRE || c->verb == VERB_REPLACE || c->verb == VERB_LOAD);
+    n->repair_failed |= open_end && c->verb == VERB_REPAIR;
+    if (open_end && may_change_keys(c))
+        n->unsettled_us = net_now_us();
+}
+
+void times_check_left(const struct call *c)
+{
+    const bool expired = c->expiry_ms != 0 && c->expiry_ms * 1000 <= clock_of(c->name); /* and was made anew */
+
+    if (names[c->name].seen.status != 0 || !c->undisturbed || is_unsettled(c) || c->held_us != world.held_us ||
+        caused(CAUSE_CLOCK, 1))
+        return;
+    if ((c->agreed || c->verb == VERB_EXPIRE) && !times_agree(c->name, (net_now_us() - c->begun_us) / 1000))
+        fail_call(c, "it is %s, and the keys of '%s' have different times to live", verb_names[c->verb],
+                  oracle_name(c->name));
+    if (c->agreed && c->verb != VERB_EXPIRE && c->raw_at_begin == 0 && !expired &&
+        !is_near(world_expiry_ms(root_key(c->name)), c->expiry_ms))
+        fail_call(c, "it is %s, and the time to live of '%s' is another", verb_names[c->verb], oracle_name(c->name));
+}
+
+void times_check_end(int name)
+{
+    const struct name *n = &names[name];
+
+    /* Who helps another one to grow may give a link its former time (hibloom_expire). */
+    if (!n->crowded && !n->crossed && !n->expire_failed && n->seen.status == 0 && !kind_of(name)->bare &&
+        !caused(CAUSE_KEYS, 1) && !caused(CAUSE_LOSS, 1) && !caused(CAUSE_KILL, 1) && some_key_stays(name))
+        oracle_fail("'%s' goes with its root, but a key stays", oracle_name(name));
+}
+
+bool times_may_be_over(int name)
+{
+    const struct name *n = &names[name];
+
+    return n->expire_failed || (n->expiry_ms != 0 && n->expiry_ms * 1000 <= clock_of(name));
+}

@@ -1,0 +1,208 @@
+/* watch.c: what servers answer to the commands of calls, and do for them. See watch.h. */
+#include "sim/watch.h"
+#include "sim/items.h"
+#include "sim/windows.h"
+
+#include <string.h>
+
+enum { ID_COUNT = 64, ID_DIGITS = 16 };
+
+static char made[ID_COUNT][ID_DIGITS]; /* ids of keys, the latest ones */
+static uint64_t made_us[ID_COUNT];     /* when; of two in one moment the time is no help */
+static size_t ids_made;
+
+/* What has served the calls of each client. */
+static struct {
+    bool connected;               /* anew: answers may be lost */
+    bool late;                    /* the call before was cut off: its last commands are carried out now */
+    int ended;                    /* the call that has ended last */
+    unsigned char turned[1 << 9]; /* bits that were 0 */
+} served[CLIENTS];
+
+void watch_begin_world(void)
+{
+    ids_made = 0;
+}
+
+void watch_begin(const struct call *c)
+{
+    bool first = !served[c->client].late;
+
+    for (const struct call *other = calls; other != NULL; other = other->next)
+        first &= other->client != c->client;
+    if (first)
+        memset(&served[c->client], 0, sizeof *served);
+}
+
+void oracle_forget_served(int client)
+{
+    served[client].connected = true;
+    for (struct call *c = calls; c != NULL; c = c->next)
+        c->without &= c->client != client;
+}
+
+/* Which key of the name's first link it is; -1: none. */
+static int number_of(int name, struct blob key)
+{
+    const char *const of = oracle_name(name);
+    const size_t len = strlen(of);
+
+    if (key.len < len || memcmp(key.bytes, of, len) != 0)
+        return -1;
+    if (key.len == len)
+        return 0;
+    return key.len == len + 2 && key.bytes[len] == ':' ? key.bytes[len + 1] - '0' : -1;
+}
+
+static bool holds(const struct blob *string, uint64_t id)
+{
+    char hex[16];
+
+    for (int i = 16; i-- > 0; id >>= 4)
+        hex[i] = "0123456789abcdef"[id & 15];
+    return string != NULL && memmem(string->bytes, string->len, hex, 16) != NULL;
+}
+
+void oracle_serves(int client, int server, bool by_replica, struct blob key, const struct blob *string, bool bits)
+{
+    windows_note_shown(client, key, string);
+    for (struct call *c = calls; c != NULL; c = c->next) {
+        const int number = c->client == client ? number_of(c->name, key) : -1;
+        if (number < 0 || number >= CALL_KEYS)
+            continue;
+        if (holds(string, c->ids[number])) {
+            c->asked = true;
+            if (!by_replica) /* that proves nothing of the primary, to which an add goes */
+                names[c->name].shown_us[client] = net_now_us();
+            if (bits || c->lacked[number] == server + 1)
+                c->lacked[number] = 0;
+        } else if (c->verb == VERB_LOOK && c->handle != 0) {
+            c->without = true;
+            c->lacked[number] = bits ? server + 1 : 0;
+        }
+    }
+}
+
+/* An add proves first behind a silence of 0.1 s (docs/format.md, 8). It counts from when a primary has shown the filter,
+ * until the client sends its commands. Whether there is room for them by then, nobody can tell beforehand. */
+void oracle_writes(int client, struct blob key, uint64_t sent_us)
+{
+    unsigned of_client = 0; /* of several calls nobody knows which one it is, and what waits before it */
+    int ordinal = 0;
+
+    for (const struct call *c = calls; c != NULL; c = c->next) {
+        if (c->client != client)
+            continue;
+        if (of_client++ > 0 && c->ordinal != ordinal)
+            return;
+        ordinal = c->ordinal;
+    }
+    for (struct call *c = calls; c != NULL; c = c->next) {
+        const struct kind *kind = kind_of(c->name);
+        if (c->client != client || (c->verb != VERB_ADD && c->verb != VERB_ADD_NEW) || c->handle == 0 ||
+            kind->counting || kind->growing || kind->window || kind->bare || number_of(c->name, key) < 0 ||
+            (world.plan->pieces != 0 && names[c->name].unclean)) /* what a call left that failed is read by and by */
+            continue;
+        /* more than 64 KB of commands, where they do not go by bitmaps */
+        if (c->verb == VERB_ADD_NEW && c->times == TIMES_MOST && __builtin_popcount(c->items) == ITEMS &&
+            world.plan->client[client].near == 0 && !c->asked)
+            oracle_fail("call %d of client %d sets many bits in '%s', and has not asked first whether it is there",
+                        c->ordinal, client, oracle_name(c->name));
+        /* once a guard has failed it is asked first (hibloom.h) */
+        if (names[c->name].broke[client] == c->handle && !world.misled[client] && !caused(CAUSE_LOSS, c->begun_us) &&
+            names[c->name].broke_key[client] == (uint32_t)number_of(c->name, key) && !names[c->name].unclean &&
+            !holds(world_fetch(NULL, key), c->ids[number_of(c->name, key)]))
+            oracle_fail("call %d of client %d sets bits in a key of '%s' which it was told is lost", c->ordinal, client,
+                        oracle_name(c->name));
+        /* What was redirected in the call goes on, if the call is as young. A proof that is late is asked once more. But
+         * the library holds back what it sends for one filter of pairs until the others are answered, too. */
+        const uint64_t shown = names[c->name].shown_us[client];
+        const uint64_t since = shown < c->begun_us && world.redirected_us[client] >= c->begun_us ? c->begun_us : shown;
+        if (of_client == 1 && !caused(CAUSE_LOSS, c->begun_us) && !world.misled[client] &&
+            world.struck[client] <= c->struck + 1 && sent_us > since + 110000)
+            oracle_fail("call %d of client %d sets bits in '%s', which it has not seen for %u ms", c->ordinal, client,
+                        oracle_name(c->name), (unsigned)((sent_us - names[c->name].shown_us[client]) / 1000));
+    }
+}
+
+/* Whoever makes a key draws its id, and no id is used twice (docs/format.md, 2). */
+void oracle_makes(const char *id)
+{
+    for (size_t i = 0; i < ids_made && i < ID_COUNT; i++)
+        if (memcmp(made[i], id, ID_DIGITS) == 0 && made_us[i] != net_now_us())
+            oracle_fail("a key is made with the id %.16s, which another one had before", id);
+    made_us[ids_made % ID_COUNT] = net_now_us();
+    memcpy(made[ids_made++ % ID_COUNT], id, ID_DIGITS);
+}
+
+static unsigned char byte_of(struct blob string, size_t at)
+{
+    return at < string.len ? (unsigned char)string.bytes[at] : 0;
+}
+
+/* An add takes back what it turned itself; what it may have turned, only where the string has no more than its bits
+ * (docs/format.md, 8). */
+void oracle_bits(int client, bool undone, struct blob was, struct blob is)
+{
+    const bool lost = served[client].connected || caused(CAUSE_REFUSAL, 1) || caused(CAUSE_DENIAL, 1) ||
+                      caused(CAUSE_SLOTS, 1) || world.plan->client[client].loop;
+
+    if (kind_of(0)->partitioned || kind_of(1)->partitioned) /* a script sets the bits of all keys */
+        return;
+    const size_t longer = kind_of(0)->large || kind_of(1)->large ? SIZE_MAX : 2000; /* than the bits of all filters */
+    const size_t len = undone ? was.len : is.len, both = was.len < is.len ? was.len : is.len;
+    for (size_t i = 0; i < len && i < sizeof served->turned; i++) {
+        if (i + 8 <= both && memcmp(was.bytes + i, is.bytes + i, 8) == 0) { /* most are alike */
+            i += 7;
+            continue;
+        }
+        const unsigned char before = byte_of(was, i), after = byte_of(is, i);
+        if (!undone)
+            served[client].turned[i] |= after & (unsigned char)~before;
+        else if ((before & ~after & ~served[client].turned[i]) != 0 && (!lost || was.len > longer))
+            oracle_fail("client %d takes back bits of byte %d that it has not turned", client, (int)i);
+    }
+}
+
+/* The key that a filter lacks, of which the call has been told. */
+static void note_broken(const struct call *c, hibloom_status status)
+{
+    struct name *n = &names[c->name];
+    const struct link_seen *link = &n->seen.link[0];
+    unsigned lost = 0;
+
+    for (uint32_t k = 0; k < link->root.keys && k < READER_KEYS && n->seen.links > 0; k++)
+        if (link->lost[k]) {
+            n->broke_key[c->client] = k;
+            lost++;
+        }
+    const bool told = status == HIBLOOM_ECORRUPT && c->verb <= VERB_LOOK && lost == 1 && n->there == c->handle;
+    n->broke[c->client] = told ? c->handle : 0;
+}
+
+void watch_end(const struct call *c, hibloom_status status, bool open_end)
+{
+    note_broken(c, status);
+    if (c->verb == VERB_OPEN)
+        names[c->name].shown_us[c->client] = net_now_us();
+    served[c->client].late = open_end || (served[c->client].late && served[c->client].ended == c->ordinal);
+    served[c->client].ended = c->ordinal; /* of pairs each part */
+}
+
+/* It is void if a command that served it met something else than the filter. */
+void watch_check(const struct call *c, const bool *answers)
+{
+    const struct client_settings *settings = &world.plan->client[c->client];
+    bool no = false, lacked = false; /* a replica may be behind, but not without the filter */
+
+    for (int i = 0; i < CALL_KEYS && settings->from_replicas && c->times == 1; i++)
+        lacked |= c->lacked[i] != 0;
+    for (int i = 0, k = 0; answers != NULL && c->verb == VERB_LOOK && i < ITEMS; i++)
+        if ((c->items >> i & 1) != 0)
+            no |= !answers[k++];
+    if (no && (lacked || (c->without && !settings->from_replicas && !world.stale[c->client])) && !settings->loop &&
+        settings->near < 2 && !world_had(FAULT_FLUSH) &&
+        world.plan->sizes == 0 /* late bits may hide it for a moment, and are no "no" */ &&
+        !(copy_came_back() && caused(CAUSE_LOSS, c->begun_us)) /* it was away, and is back as the guard is read */)
+        fail_call(c, "\"no\", served by a string that is not the filter it has opened as '%s'", oracle_name(c->name));
+}

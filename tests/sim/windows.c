@@ -1,0 +1,282 @@
+/* windows.c: windows and their slices (docs/format.md, 16). See windows.h. */
+#include "sim/windows.h"
+#include "sim/items.h"
+
+#include <string.h>
+
+bool windows_depends_on_clocks(int name)
+{
+    return kind_of(name)->window && world.last_us[CAUSE_CLOCK] != 0;
+}
+
+static void note_clock(int name)
+{
+    if (names[name].latest_us < clock_of(name))
+        names[name].latest_us = clock_of(name);
+}
+
+static uint32_t items_that_count(int name)
+{
+    uint32_t count = 0;
+
+    for (int i = 0; i < ITEMS; i++)
+        if (reader_has(&truth, &names[name].seen, oracle_item(i), names[name].latest_us))
+            count |= 1u << i;
+    return count;
+}
+
+static uint32_t items_placed(int name, size_t link)
+{
+    uint32_t in = 0;
+
+    for (int i = 0; i < ITEMS && link < names[name].seen.links; i++)
+        in |= (reader_link_has(&truth, &names[name].seen.link[link], oracle_item(i)) ? 1u : 0) << i;
+    return in;
+}
+
+void windows_begin(struct call *c)
+{
+    for (int i = 0; i < ITEMS; i++)
+        c->settled |= (c->begun_clock_us > names[c->name].last_us[i] ? 1u : 0) << i;
+    for (struct call *other = calls; other != NULL; other = other->next)
+        if (other->name == c->name) {
+            c->settled &= ~other->items;
+            other->settled &= ~c->items;
+        }
+}
+
+void windows_look(int name)
+{
+    note_clock(name);
+    for (int i = 0; i < ITEMS && kind_of(name)->window; i++)
+        if (names[name].until_us[i] <= clock_of(name))
+            leave(name, 1u << i);
+}
+
+void windows_before(int name)
+{
+    struct name *n = &names[name];
+
+    note_clock(name);
+    n->counted = kind_of(name)->window ? items_that_count(name) : 0;
+    for (size_t l = 0; l < CALL_KEYS && kind_of(name)->window; l++)
+        n->placed[l] = n->seen.status == 0 ? items_placed(name, l) : EVERY_ITEM;
+}
+
+static uint64_t forgets_after_us(int name)
+{
+    const struct filter_seen *seen = &names[name].seen;
+    struct text_seen text;
+
+    return seen->status == 0 && reader_text(seen->link[0].root.text, &text)
+               ? (uint64_t)text.window * 1000000 * (text.slices + 1) / text.slices
+               : UINT64_MAX / 2;
+}
+
+/* Or may be, by a client that was killed; or its bits come with others. */
+static bool is_being_added(int name, int item)
+{
+    for (const struct call *c = calls; c != NULL; c = c->next)
+        if (c->name == name && (c->items >> item & 1) != 0)
+            return true;
+    return items_cover(name, item);
+}
+
+/* Whatever clocks do, and whenever a script comes: no add sets an item for a period that began behind its call. */
+static void check_periods(int name)
+{
+    const struct name *n = &names[name];
+
+    for (int i = 0; i < ITEMS && n->seen.status == 0; i++)
+        if (reader_has(&truth, &n->seen, oracle_item(i), n->newest_us[i] + forgets_after_us(name)) &&
+            !is_being_added(name, i))
+            oracle_fail("item %d of '%s' is in a slice of a later period than the one of its last add", i,
+                        oracle_name(name));
+}
+
+static uint64_t period_of(const struct link_seen *link, uint32_t key)
+{
+    struct text_seen text;
+
+    return reader_text(link->root.text, &text) ? reader_period(&text, link->epochs[key]) : 0;
+}
+
+/* Not for a period below that of the item's key in another slice (16), if it wants to know whether it is new. */
+static void check_order(int name, int client)
+{
+    const struct filter_seen *seen = &names[name].seen;
+    struct position_seen at[READER_HASHES];
+    struct text_seen text;
+
+    for (const struct call *c = calls; c != NULL; c = c->next)
+        if (c->client == client && c->verb != VERB_ADD_NEW)
+            return;
+    for (size_t l = 0; l < seen->links && l < CALL_KEYS && !names[name].adds_late[client]; l++)
+        for (uint32_t came = items_placed(name, l) & ~names[name].placed[l]; came != 0; came &= came - 1) {
+            if (!reader_text(seen->link[l].root.text, &text))
+                return;
+            reader_positions(&text, oracle_item(__builtin_ctz(came)), at);
+            for (size_t other = 0; other < seen->links; other++)
+                if (period_of(&seen->link[other], at[0].key) > period_of(&seen->link[l], at[0].key))
+                    oracle_fail("client %d adds an item to a slice of '%s', and another one is newer", client,
+                                oracle_name(name));
+        }
+}
+
+static uint64_t begins_us(const struct text_seen *text, uint64_t period)
+{
+    return (period * text->window * 1000000 + text->slices - 1) / text->slices;
+}
+
+/* The key's period by that string; 0: none. */
+static uint64_t shown_period(const struct blob *string)
+{
+    struct record_seen record = {.is_record = false};
+    struct text_seen text;
+
+    if (string != NULL)
+        reader_record(*string, &record);
+    return record.is_record && reader_text(record.text, &text) ? reader_period(&text, record.epoch) : 0;
+}
+
+/* Whether a key has that period, or a newer one. A take-over, or an end of its time, may have taken it. */
+static bool some_key_has(int name, uint64_t period)
+{
+    const struct filter_seen *seen = &names[name].seen;
+
+    for (size_t l = 0; l < seen->links; l++)
+        for (uint32_t k = 0; k < seen->link[l].root.keys; k++)
+            if (period_of(&seen->link[l], k) >= period)
+                return true;
+    return false;
+}
+
+/* The handle goes by the epochs that it was shown last. A server that lags may have shown an older one. */
+void windows_note_shown(int client, struct blob key, const struct blob *string)
+{
+    const int name = name_of_key(key);
+    uint64_t *known = name >= 0 && kind_of(name)->window ? &names[name].period[client] : NULL;
+
+    if (known != NULL && *known != 0 && shown_period(string) < *known && shown_period(world_fetch(NULL, key)) >= *known)
+        *known = 0;
+}
+
+/* An add is for one period, and says for which. Only while that is not over its bits are set, in a slice that was emptied
+ * for it; and that is done only when it has begun, but for a clock that has stepped back (docs/format.md, 16). */
+void oracle_slice(int client, struct blob key, const struct slice_seen *seen)
+{
+    struct record_seen was, is;
+    struct text_seen text;
+    const int name = name_of_key(key);
+
+    reader_record(seen->was, &was);
+    reader_record(seen->is, &is);
+    if (name < 0 || !is.is_record || !reader_text(is.text, &text) || (was.epoch == is.epoch && !seen->sets))
+        return;
+    struct name *n = &names[name];
+    const uint64_t period = reader_period(&text, seen->epoch);
+    if (reader_period(&text, is.epoch) != period)
+        oracle_fail("client %d adds to a slice of '%s' that is of another period", client, oracle_name(name));
+    if (seen->clock_us >= begins_us(&text, period + 1))
+        oracle_fail("client %d adds to a slice of '%s' whose period is over", client, oracle_name(name));
+    if (n->begun_seed != text.seed)
+        memset(n->begun, 0, sizeof n->begun);
+    n->begun_seed = text.seed;
+    if (was.epoch != is.epoch && seen->clock_us < begins_us(&text, period) && world.plan->topology != CLUSTER &&
+        n->begun[text.link] < period) /* a key that was of it may be gone: a handle still knows of it */
+        oracle_fail("client %d empties a slice of '%s' before its time", client, oracle_name(name));
+    if (n->begun[text.link] < period)
+        n->begun[text.link] = period;
+    for (struct call *c = calls; c != NULL && seen->sets && !seen->late; c = c->next)
+        if (c->client == client && c->name == name) {
+            if (n->period_of[client] != 0 && n->period_of[client] == c->handle && period < n->period[client] &&
+                some_key_has(name, n->period[client]))
+                oracle_fail("client %d adds to '%s' for an older period than before", client, oracle_name(name));
+            c->period = period;
+        }
+}
+
+/* It has been told of that one. */
+static void note_period(const struct call *c, hibloom_status status)
+{
+    struct name *n = &names[c->name];
+
+    if (n->period_of[c->client] != c->handle)
+        n->period[c->client] = 0;
+    n->period_of[c->client] = c->handle;
+    if (status == HIBLOOM_OK && !c->doubtful && c->period > n->period[c->client])
+        n->period[c->client] = c->period;
+}
+
+/* Until when the bits of an add may still be set, and by the clock of the window's server. */
+static void note_last(const struct call *c, hibloom_status status)
+{
+    struct name *n = &names[c->name];
+    const bool late = status != HIBLOOM_OK || c->doubtful;
+
+    for (int i = 0; i < ITEMS; i++)
+        if ((c->items >> i & 1) != 0 && (c->verb == VERB_ADD || c->verb == VERB_ADD_NEW)) {
+            const uint64_t last = clock_of(c->name) + (late ? LATE_US : 0);
+            n->last_us[i] = last > n->last_us[i] ? last : n->last_us[i];
+            n->newest_us[i] = n->latest_us;
+        }
+}
+
+void windows_end(const struct call *c, hibloom_status status, bool open_end)
+{
+    note_period(c, status);
+    note_last(c, status);
+    names[c->name].adds_late[c->client] |= open_end && c->verb == VERB_ADD;
+}
+
+void windows_after(int name, int who, const char *what, uint64_t root)
+{
+    struct name *n = &names[name];
+    const bool slices = strcmp(what, "EVAL.slice") == 0 && kind_of(name)->window;
+
+    /* The clock of the server that has all keys, so whatever clocks did: what counts stays. */
+    if (world.plan->topology != CLUSTER && slices && n->root == root && root != 0 &&
+        (n->counted & ~items_that_count(name)) != 0)
+        oracle_fail("a slice of '%s' is emptied, of which items %x still count", oracle_name(name),
+                    (unsigned)(n->counted & ~items_that_count(name)));
+    if (slices && world.plan->topology == STANDALONE)
+        check_periods(name);
+    if (slices && world.plan->topology != CLUSTER)
+        check_order(name, who);
+    if (windows_depends_on_clocks(name))
+        n->in = 0;
+    if (kind_of(name)->window && strcmp(what, "EVAL.clear") == 0)
+        end_life(name);
+}
+
+/* Until when a window counts at least what the call has added (hibloom.h, window). */
+uint64_t windows_counts_until_us(const struct call *c)
+{
+    const struct filter_seen *seen = &names[c->name].seen;
+    struct text_seen text;
+
+    return seen->links > 0 && reader_text(seen->link[0].root.text, &text)
+               ? c->begun_clock_us + (uint64_t)text.window * 1000000
+               : 0;
+}
+
+/* An item that was added is in until then; where clocks step, that is not followed further. */
+void windows_note_added(const struct call *c, int item)
+{
+    struct name *n = &names[c->name];
+    const uint64_t until = windows_counts_until_us(c);
+
+    if (until > n->until_us[item])
+        n->until_us[item] = until;
+    if (windows_depends_on_clocks(c->name))
+        n->in &= ~(1u << item); /* but it has its winner */
+}
+
+/* A window forgets an item once its seconds, and those of one slice, are over. */
+bool windows_is_overdue(const struct call *c, int item)
+{
+    const struct name *n = &names[c->name];
+
+    return kind_of(c->name)->window && c->lives == n->lives && !is_being_added(c->name, item) &&
+           c->begun_clock_us > n->last_us[item] + forgets_after_us(c->name) + 1000;
+}
