@@ -481,8 +481,6 @@ static void show(const struct words *words, struct blob theirs, struct blob ours
 
 /* ---- Servers that refuse ---------------------------------------------------------------------- */
 
-static const char *const denials[] = {"rename", "setbit"};
-
 static const struct {
     const char *name, *enter, *leave;
 } modes[] = {
@@ -495,11 +493,9 @@ static const struct {
 
 static void set_mode(size_t mode)
 {
-    side->node.full = mode == 1;
     side->node.replica = mode == 2;
-    side->node.noreplicas = mode == 3;
-    side->node.denials = denials;
-    side->node.denial_count = mode == 4 ? 2 : 0;
+    side->node.refuses = mode == 4 ? (struct refusing){.denied = {"rename", "setbit"}}
+                                   : (struct refusing){.full = mode == 1, .noreplicas = mode == 3};
 }
 
 /* ---- Batches ---------------------------------------------------------------------------------- */

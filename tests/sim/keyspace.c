@@ -131,7 +131,7 @@ uint64_t node_now_ms(const struct node *node)
 
 static bool expired_by(const struct node *node, const struct key *key, uint64_t now_ms)
 {
-    return key->expire_ms != 0 && now_ms > key->expire_ms && !node->loading;
+    return key->expire_ms != 0 && now_ms > key->expire_ms && !node->refuses.loading;
 }
 
 bool node_expired(const struct node *node, const struct key *key)

@@ -168,15 +168,14 @@ static bool is_here(struct run *run)
 /* ---- May it run ------------------------------------------------------------------------------- */
 
 /* The words for it; NULL: it may. */
-static const char *denied(const struct run *run, bool in_script)
+static const char *why_denied(const struct run *run, bool in_script)
 {
     static char words[160];
     const bool old = run->node->version < 70200;
-    size_t i = 0;
+    const char *const *const denied = run->node->refuses.denied;
 
-    while (i < run->node->denial_count && strcmp(run->node->denials[i], run->command->name) != 0)
-        i++;
-    if (i == run->node->denial_count)
+    if ((denied[0] == NULL || strcmp(denied[0], run->command->name) != 0) &&
+        (denied[1] == NULL || strcmp(denied[1], run->command->name) != 0))
         return NULL;
     if (old && in_script)
         return "The user executing the script can't run this command or subcommand";
@@ -189,14 +188,15 @@ static const char *denied(const struct run *run, bool in_script)
 /* Why a write is refused, NULL: it is not. */
 static const char *write_refused(const struct node *node, unsigned flags, bool in_script)
 {
-    const char *oom = node->full && (flags & DENYOOM) != 0 ? "-OOM command not allowed when used memory > 'maxmemory'."
-                                                           : NULL;
+    const char *oom = node->refuses.full && (flags & DENYOOM) != 0
+                          ? "-OOM command not allowed when used memory > 'maxmemory'."
+                          : NULL;
 
     if (oom != NULL && !in_script)
         return oom;
     if ((flags & WRITES) != 0 && node->replica)
         return "-READONLY You can't write against a read only replica.";
-    if ((flags & WRITES) != 0 && node->noreplicas)
+    if ((flags & WRITES) != 0 && node->refuses.noreplicas)
         return "-NOREPLICAS Not enough good replicas to write.";
     return oom;
 }
@@ -212,17 +212,17 @@ static bool may_run(struct run *run)
         return fail(run, "wrong number of arguments for '%s' command", run->command->name);
     if (node->password != NULL && !run->session->authenticated && (flags & NOAUTH) == 0)
         return fail(run, "-NOAUTH Authentication required.");
-    if ((error = denied(run, false)) != NULL)
+    if ((error = why_denied(run, false)) != NULL)
         return fail(run, "%s", error);
     if (!is_here(run))
         return false;
     if ((error = write_refused(node, flags, false)) != NULL)
         return fail(run, "%s", error);
-    if (node->replica && node->stale && ((flags & STALE) == 0 || run->command->run == run_eval))
+    if (node->replica && node->refuses.stale && ((flags & STALE) == 0 || run->command->run == run_eval))
         return fail(run, "-MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.");
-    if (node->loading && (flags & LOADS) == 0)
+    if (node->refuses.loading && (flags & LOADS) == 0)
         return fail(run, "-LOADING Redis is loading the dataset in memory");
-    if (node->busy && (flags & NOAUTH) == 0)
+    if (node->refuses.busy && (flags & NOAUTH) == 0)
         return fail(run, "-BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.");
     return true;
 }
@@ -267,7 +267,8 @@ const char *node_call(struct node *node, struct session *script, size_t argc, co
                                : "Wrong number of args calling Redis command from script";
     if ((flags & NOSCRIPT) != 0)
         return "This Redis command is not allowed from script";
-    if ((error = denied(&run, true)) != NULL || (!node->wrote && (error = write_refused(node, flags, true)) != NULL))
+    if ((error = why_denied(&run, true)) != NULL ||
+        (!node->wrote && (error = write_refused(node, flags, true)) != NULL))
         return error;
     node->wrote = node->wrote || (flags & WRITES) != 0;
     const enum route where = route(&run, &slot, &peer);
@@ -290,5 +291,5 @@ int node_may(struct node *node, size_t argc, const struct blob *argv)
     bool holds;
 
     run.command = find_command(&run, &holds);
-    return run.command == NULL ? -1 : denied(&run, true) == NULL;
+    return run.command == NULL ? -1 : why_denied(&run, true) == NULL;
 }

@@ -81,17 +81,21 @@ struct change {
     struct buffer name;
 };
 
+/* What it refuses. */
+struct refusing {
+    bool stale; /* a replica without its primary: MASTERDOWN */
+    bool loading, busy, full, noreplicas;
+    const char *denied[2]; /* commands that the user of all connections is denied, in lower case; NULL: none */
+};
+
 struct node {
     /* ---- The world sets these ---- */
     int version;     /* 70000, 70200, 80000 */
     bool is_valkey;  /* version is that of Valkey then */
     uint64_t now_us; /* its clock, since 1970; TIME within a script of 7.0 moves it on */
     bool replica;    /* of `primary_host`: READONLY; it hides expired keys and does not delete them */
-    bool stale;      /* a replica without its primary: MASTERDOWN */
-    bool loading, busy, full, noreplicas;
-    const char *password;       /* NULL: none is wanted */
-    const char *const *denials; /* commands that the user of all connections is denied, in lower case */
-    size_t denial_count;
+    struct refusing refuses;
+    const char *password;                 /* NULL: none is wanted */
     const struct cluster *cluster;        /* NULL: no cluster */
     int me;                               /* this node's index there */
     const struct sentinel_view *sentinel; /* NULL: it is no Sentinel */

@@ -94,7 +94,7 @@ bool run_info(struct run *run)
                       (unsigned long long)node->offset);
     if (wants(run, "replication") && node->replica)
         buffer_format(&text, "master_host:%s\r\nmaster_port:%d\r\nmaster_link_status:%s\r\n", node->primary_host,
-                      node->primary_port, node->stale ? "down" : "up");
+                      node->primary_port, node->refuses.stale ? "down" : "up");
     for (size_t i = 0; i < command_count && wants(run, "commandstats"); i++)
         if (node->calls[i] > 0)
             buffer_format(&text, "cmdstat_%s:calls=%llu,usec=0\r\n", commands[i].name,
@@ -115,7 +115,7 @@ bool run_role(struct run *run)
     if (!node->replica)
         return put_array(run, 3) && put_text(run, "master") && put_int(run, offset) && put_array(run, 0);
     return put_array(run, 5) && put_text(run, "slave") && put_text(run, node->primary_host) &&
-           put_int(run, node->primary_port) && put_text(run, node->stale ? "connect" : "connected") &&
+           put_int(run, node->primary_port) && put_text(run, node->refuses.stale ? "connect" : "connected") &&
            put_int(run, offset);
 }
 

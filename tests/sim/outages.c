@@ -1,0 +1,201 @@
+/* outages.c: what becomes of servers. See outages.h. */
+#include "sim/outages.h"
+#include "sim/wires.h"
+#include "sim/oracle.h"
+#include "sim/slots.h"
+
+#include <ctype.h>
+#include <string.h>
+
+enum { SYNC_US = 1100000 /* who was demoted takes over no earlier */ };
+
+static void come_up(void *at)
+{
+    struct server *s = at;
+
+    if (s->up || s->heir >= 0)
+        return;
+    s->up = true;
+    if (s->primary >= 0)
+        resync((int)(s - servers), s->primary);
+    world_say("server %d is up", (int)(s - servers));
+}
+
+static void tell_old_view(void *unused)
+{
+    old_view.master = view.master;
+}
+
+/* The replica takes over; what it has not got is lost. */
+static void promote(int replica, int primary)
+{
+    world.take_overs++;
+    catch_up(&servers[replica], false);
+    forget_blocks(&servers[replica]);
+    servers[replica].primary = peers[replica].primary = -1;
+    servers[replica].node.replica = false;
+    servers[replica].node.offset += 1000000;
+    servers[replica].node.branched_from = servers[replica].node.history;
+    servers[replica].node.history = new_history();
+    slots_take_over(replica, primary);
+    view.master = replica;
+    net_at(net_now_us() + 20000 + world.take_overs * 400000 % 1000000, tell_old_view, NULL);
+    for (int i = 0; i < data_count; i++)
+        if (servers[i].primary == primary && i != replica)
+            resync(i, replica);
+    note(CAUSE_RESTART);
+    note(CAUSE_LOSS);
+    world_say("server %d takes over from %d", replica, primary);
+    oracle_after_loss();
+}
+
+/* A primary that was replaced comes back, or learns of it. */
+static void demote(void *at)
+{
+    struct server *s = at;
+    const int me = (int)(s - servers);
+    int heir = s->heir;
+
+    if (heir < 0)
+        return;
+    while (servers[heir].heir >= 0 || servers[heir].primary >= 0) /* that one was replaced meanwhile, too */
+        heir = servers[heir].heir >= 0 ? servers[heir].heir : servers[heir].primary;
+    s->isolated = false;
+    s->heir = -1;
+    s->demoted_us = net_now_us();
+    /* Sentinels do it by CLIENT KILL, beside REPLICAOF; somebody by hand does not. */
+    if (world.plan->topology == SENTINEL && plan_chance(world.plan, (uint64_t)me, world.take_overs) % 2 == 0)
+        close_all(me, UINT64_MAX);
+    s->node.cluster = world.plan->topology == CLUSTER ? slots_map() : NULL;
+    resync(me, heir);
+    s->up = true;
+    wake_waits(me);
+    world_say("server %d is a replica of %d now", me, heir);
+}
+
+static int replica_of(int server, uint64_t chance)
+{
+    int found = -1, n = 0;
+
+    for (int i = 0; i < data_count; i++)
+        if (servers[i].primary == server && servers[i].up && net_now_us() >= servers[i].demoted_us + SYNC_US &&
+            (found < 0 || chance % (uint64_t)++n == 0))
+            found = i;
+    return found;
+}
+
+void fail_over(int server, uint64_t arg, bool isolate)
+{
+    struct server *s = &servers[server];
+    /* nobody would find it without Sentinels or a map */
+    const int replica = world.plan->topology != STANDALONE && s->primary < 0 && s->heir < 0 ? replica_of(server, arg)
+                                                                                            : -1;
+
+    if (replica < 0)
+        return;
+    oracle_before();
+    note(CAUSE_CONNECTION);
+    if (isolate) {
+        s->isolated = true;
+        slots_keep_map(s);
+    } else {
+        s->up = false;
+        s->silent = (arg >> 24) % 4 == 0;
+        close_all(server, UINT64_MAX);
+        new_run(s);
+    }
+    s->heir = replica;
+    promote(replica, server);
+    if (arg % 3 == 0 && isolate) /* who is still connected stays so */
+        world_say("clients of server %d stay connected", server);
+    else if (isolate && arg % 3 == 1)
+        close_all(server, (arg >> 8) % CLIENTS);
+    net_at(net_now_us() + 1000 + (arg >> 4) % 800000, demote, s);
+}
+
+void restart(int server, uint64_t arg)
+{
+    struct server *s = &servers[server];
+
+    if (!s->up)
+        return;
+    s->up = false;
+    s->silent = (arg >> 24) % 4 == 0;
+    close_all(server, UINT64_MAX);
+    if (s->primary < 0 && arg % 4 > 1) {
+        oracle_before();
+        note(CAUSE_LOSS);
+        const uint64_t offset = s->node.offset;
+        if (arg % 4 == 2) {
+            node_copy(&s->node, &s->older);
+        } else { /* its disk is gone */
+            node_reset(&s->node);
+            node_reset(&s->dump);
+            node_reset(&s->older);
+        }
+        s->node.offset = offset + 1000;
+        for (int i = 0; i < data_count; i++)
+            if (servers[i].primary == server)
+                resync(i, server);
+        oracle_after_loss();
+    }
+    new_run(s);
+    world_say("server %d restarts with %s", server,
+              arg % 4 == 2   ? "an older dump"
+              : arg % 4 == 3 ? "nothing"
+                             : "all its data");
+    net_at(net_now_us() + 100 + (arg >> 4) % 400000, come_up, s);
+}
+
+/* ---- Conditions ---- */
+
+void end_conditions(void *at)
+{
+    struct server *s = at;
+
+    if (net_now_us() < s->refuses_until && !world.healed)
+        return; /* another one has begun meanwhile */
+    s->node.refuses = (struct refusing){.full = false};
+    slots_map()->down = false;
+}
+
+void refuse(struct server *s, uint64_t arg)
+{
+    s->node.refuses.stale = s->primary >= 0 && arg % 2 == 0; /* MASTERDOWN */
+    switch (arg % 6) {
+    case 0:
+    case 1: s->node.refuses.full = true; break;
+    case 2: s->node.refuses.busy = true; break;
+    case 3: s->node.refuses.loading = true; break;
+    case 4: s->node.refuses.noreplicas = true; break;
+    default: slots_map()->down = world.plan->topology == CLUSTER; break;
+    }
+    note(CAUSE_REFUSAL);
+    s->refuses_one = (arg >> 4) % 4 == 0;
+    s->refuses_until = net_now_us() + 1000 + (arg >> 6) % 400000;
+    net_at(s->refuses_until, end_conditions, s);
+}
+
+void deny(struct server *s, const char *place, uint64_t arg)
+{
+    size_t n = 0;
+
+    for (; place[n] != '\0' && place[n] != '.'; n++)
+        s->denied[n] = (char)tolower((unsigned char)place[n]);
+    s->denied[n] = '\0';
+    s->node.refuses.denied[0] = s->denied;
+    note(CAUSE_DENIAL);
+    s->refuses_until = net_now_us() + 1000 + (arg >> 4) % 400000;
+    net_at(s->refuses_until, end_conditions, s);
+}
+
+void outages_heal(void)
+{
+    for (int i = 0; i < data_count; i++) {
+        end_conditions(&servers[i]);
+        demote(&servers[i]);
+        come_up(&servers[i]);
+        servers[i].lag_until = 0;
+    }
+    tell_old_view(NULL);
+}

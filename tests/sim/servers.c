@@ -1,0 +1,364 @@
+/* servers.c: servers, their replicas, and who has which key. See servers.h. */
+#include "sim/servers.h"
+#include "sim/slots.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define START_US UINT64_C(1767225600000000) /* 2026-01-01, when the world begins */
+
+/* What a primary did, on its way to a replica. */
+struct block {
+    struct block *next;
+    uint64_t due_us, offset;
+    size_t count;
+    struct key keys[]; /* that changed, as they are behind it */
+};
+
+struct server servers[SERVERS];
+int server_count, data_count;
+struct peer peers[SERVERS];
+struct sentinel_view view, old_view;
+static unsigned histories; /* of replication, one for each new primary or run */
+
+uint64_t clock_at(const struct server *s)
+{
+    return START_US + (net_now_us() - 1000000000) + (uint64_t)s->clock_us;
+}
+
+const char *printable(struct blob blob, char *buf, size_t size)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < blob.len && n + 5 < size; i++) {
+        const unsigned char c = (unsigned char)blob.bytes[i];
+        if (c > ' ' && c <= '~' && c != '\\')
+            buf[n++] = (char)c;
+        else
+            n += (size_t)snprintf(buf + n, 5, "\\x%02x", c);
+    }
+    buf[n] = '\0';
+    return buf;
+}
+
+struct blob copy_blob(struct blob blob)
+{
+    char *bytes = malloc(blob.len + 1);
+
+    memcpy(bytes, blob.bytes, blob.len);
+    return (struct blob){bytes, blob.len};
+}
+
+/* ---- Replication ---- */
+
+unsigned new_history(void)
+{
+    return ++histories;
+}
+
+void new_run(struct server *s)
+{
+    s->run++;
+    note(CAUSE_RESTART);
+    snprintf(s->node.run_id, sizeof s->node.run_id, "%08x%032x", (unsigned)(s - servers) + 1, s->run);
+    s->node.history = new_history();
+    s->node.branched_from = 0;
+}
+
+static void free_block(struct block *block)
+{
+    for (size_t i = 0; i < block->count; i++) {
+        free((char *)(uintptr_t)block->keys[i].name.bytes);
+        free(block->keys[i].value.bytes);
+    }
+    free(block);
+}
+
+void forget_blocks(struct server *s)
+{
+    for (struct block *block; (block = s->first) != NULL;) {
+        s->first = block->next;
+        free_block(block);
+    }
+    s->end = &s->first;
+}
+
+void catch_up(struct server *s, bool all)
+{
+    for (struct block *block; (block = s->first) != NULL && (all || block->due_us <= net_now_us());) {
+        for (const struct key *key = block->keys; key < block->keys + block->count; key++)
+            node_put_key(&s->node, key->db, key->name, key);
+        s->applied = block->offset;
+        s->first = block->next;
+        if (s->first == NULL)
+            s->end = &s->first;
+        free_block(block);
+    }
+}
+
+void resync(int replica, int primary)
+{
+    struct server *s = &servers[replica];
+
+    forget_blocks(s);
+    s->primary = peers[replica].primary = primary;
+    s->node.replica = true;
+    s->node.history = servers[primary].node.history;
+    s->node.primary_host = servers[primary].node.host;
+    s->node.primary_port = servers[primary].node.port;
+    node_copy(&s->node, &servers[primary].node);
+    s->applied = servers[primary].node.offset;
+    servers[primary].node.replicas_connected = 1;
+}
+
+void replicate(int from)
+{
+    struct server *s = &servers[from];
+
+    if (s->node.changed_count == 0)
+        return;
+    for (int i = 0; i < data_count; i++) {
+        struct server *r = &servers[i];
+        if (r->primary != from || s->isolated || !r->up)
+            continue;
+        struct block *block = net_memory(sizeof *block + s->node.changed_count * sizeof *block->keys);
+        const uint64_t due = net_now_us() + (world.healed ? 100 : world.plan->lag_us);
+        block->offset = s->node.offset;
+        block->due_us = due < r->lag_until ? r->lag_until : due;
+        for (; block->count < s->node.changed_count; block->count++) {
+            const struct change *change = &s->node.changed[block->count];
+            const struct blob name = {change->name.bytes, change->name.len};
+            const struct key *key = node_find(&s->node, change->db, name);
+            struct key *copy = &block->keys[block->count];
+            *copy = key != NULL ? *key : (struct key){.db = change->db, .type = KEY_NONE};
+            copy->name = copy_blob(name);
+            copy->value = (struct buffer){0};
+            if (key != NULL)
+                buffer_put(&copy->value, key->value.bytes, key->value.len);
+        }
+        *r->end = block;
+        r->end = &block->next;
+    }
+}
+
+int replicas_at(int primary, uint64_t offset, uint64_t *next_us)
+{
+    int n = 0;
+
+    for (int i = 0; i < data_count; i++) {
+        struct server *r = &servers[i];
+        if (r->primary != primary || !r->up || servers[primary].isolated)
+            continue;
+        catch_up(r, false);
+        if (r->applied >= offset || r->first == NULL)
+            n++;
+        else if (r->first->due_us < *next_us)
+            *next_us = r->first->due_us;
+    }
+    return n;
+}
+
+void do_command(int server, size_t argc, const struct blob *argv)
+{
+    struct session session;
+    struct buffer reply = {0};
+    struct server *s = &servers[server];
+    const struct cluster *cluster = s->node.cluster;
+    const struct refusing refuses = s->node.refuses;
+
+    session_make(&session, 0);
+    session.authenticated = true;
+    s->node.now_us = clock_at(s);
+    s->node.cluster = NULL;
+    s->node.refuses = (struct refusing){.full = false};
+    node_execute(&s->node, &session, argc, argv, &reply);
+    s->node.cluster = cluster;
+    s->node.refuses = refuses;
+    free(reply.bytes);
+    replicate(server);
+}
+#define DO(server, ...) \
+    do_command((server), sizeof((struct blob[]){__VA_ARGS__}) / sizeof(struct blob), (const struct blob[]){__VA_ARGS__})
+
+/* ---- Who has which key ---- */
+
+static int primary_now(void)
+{
+    int i = 0;
+
+    while (i + 1 < data_count && (servers[i].primary >= 0 || servers[i].heir >= 0))
+        i++;
+    return i;
+}
+
+int owner_of(struct blob key)
+{
+    if (world.plan->topology != CLUSTER)
+        return primary_now();
+    return slots_owner(key);
+}
+
+const struct blob *fetch_from(struct server *s, struct blob key, struct blob *out)
+{
+    s->node.now_us = clock_at(s);
+    const struct key *found = node_find(&s->node, 0, key);
+    if (found == NULL || node_expired(&s->node, found))
+        return NULL;
+    *out = found->type == KEY_STRING ? (struct blob){found->value.bytes, found->value.len} : (struct blob){"", 0};
+    return out;
+}
+
+const struct blob *world_fetch(void *unused, struct blob key)
+{
+    static struct blob out[8];
+    static unsigned turn;
+
+    return fetch_from(&servers[owner_of(key)], key, &out[turn++ % 8]);
+}
+
+uint64_t world_clock_us(struct blob key)
+{
+    return clock_at(&servers[owner_of(key)]);
+}
+
+uint64_t world_expiry_ms(struct blob key)
+{
+    const struct key *found = node_find(&servers[owner_of(key)].node, 0, key);
+
+    return found != NULL ? found->expire_ms : 0;
+}
+
+int world_replicas(struct blob key)
+{
+    const int owner = owner_of(key);
+    int n = 0;
+
+    for (int i = 0; i < data_count; i++)
+        n += servers[i].primary == owner && servers[i].up;
+    return n;
+}
+
+const struct blob *world_fetch_replica(struct blob key, unsigned choice)
+{
+    static struct blob out;
+    const int owner = owner_of(key);
+    int n = (int)(choice >> owner % (int)world.plan->shards & 1);
+
+    for (int i = 0; i < data_count; i++)
+        if (servers[i].primary == owner && n-- == 0) {
+            catch_up(&servers[i], false);
+            const struct key *found = node_find(&servers[i].node, 0, key); /* expired by its own clock or not */
+            out = found != NULL ? (struct blob){found->value.bytes, found->value.len} : out;
+            return found != NULL ? &out : NULL;
+        }
+    return NULL;
+}
+
+uint64_t world_run(struct blob key)
+{
+    const int owner = owner_of(key);
+
+    return servers[owner].node.history;
+}
+
+static unsigned count_keys(bool (*is)(const struct key *, const char *), const char *of)
+{
+    unsigned count = 0;
+
+    for (int i = 0; i < data_count; i++) {
+        struct node *node = &servers[i].node;
+        node->now_us = clock_at(&servers[i]);
+        for (size_t k = 0; servers[i].primary < 0 && k < node->key_count; k++)
+            count += !node_expired(node, node->keys[k]) && is(node->keys[k], of);
+    }
+    return count;
+}
+
+static bool is_called(const struct key *key, const char *prefix) /* and nothing ends it */
+{
+    const size_t len = strlen(prefix);
+
+    return key->db == 0 && key->expire_ms == 0 && key->name.len >= len && memcmp(key->name.bytes, prefix, len) == 0 &&
+           (key->name.len == len || key->name.bytes[len] == ':');
+}
+
+static bool has_zero(const struct key *key, const char *unused)
+{
+    return key->expire_ms == 0 && memchr(key->name.bytes, '\0', key->name.len) != NULL;
+}
+
+unsigned world_count_keys(const char *prefix)
+{
+    return count_keys(is_called, prefix);
+}
+
+bool world_has_temporary(void)
+{
+    return count_keys(has_zero, NULL) > 0;
+}
+
+bool world_strangers_are_well(void)
+{
+    for (int i = 0; i < data_count; i++) {
+        struct blob out;
+        const struct blob *found = servers[i].primary < 0 ? fetch_from(&servers[i], blob_of("stranger"), &out) : NULL;
+        if (found != NULL && (found->len != 4 || memcmp(found->bytes, "mine", 4) != 0))
+            return false;
+        if (found == NULL && servers[i].primary < 0 && world.last_us[CAUSE_LOSS] == 0 && world.last_us[CAUSE_KEYS] == 0)
+            return false;
+    }
+    return true;
+}
+
+/* ---- Beginning and end ---- */
+
+static void make_server(int i, int primary)
+{
+    struct server *s = &servers[i];
+
+    *s = (struct server){.up = true, .primary = primary, .heir = -1, .end = &s->first};
+    node_make(&s->node, (int)world.plan->version);
+    node_make(&s->dump, (int)world.plan->version);
+    node_make(&s->older, (int)world.plan->version);
+    s->node.is_valkey = world.plan->valkey != 0;
+    s->node.host = peers[i].host = "127.0.0.1";
+    s->node.port = peers[i].port = BASE_PORT + i;
+    s->node.me = i;
+    snprintf(peers[i].id, sizeof peers[i].id, "%040d", i);
+    peers[i].primary = primary;
+    new_run(s);
+    if (world.plan->topology == CLUSTER)
+        s->node.cluster = slots_map();
+    if (primary >= 0)
+        resync(i, primary);
+    else
+        DO(i, blob_of("SET"), blob_of("stranger"), blob_of("mine"));
+}
+
+void servers_begin(void)
+{
+    const struct plan *plan = world.plan;
+
+    histories = 0;
+    data_count = (int)(plan->shards * (1 + plan->replicas));
+    server_count = data_count + (plan->topology == SENTINEL ? 2 : 0);
+    slots_begin();
+    for (int i = 0; i < data_count; i++)
+        make_server(i, i < (int)plan->shards ? -1 : i % (int)plan->shards);
+    view = (struct sentinel_view){.name = "mymaster", .peers = peers, .peer_count = (size_t)data_count, .master = 0};
+    old_view = view;
+    for (int i = data_count; i < server_count; i++) {
+        make_server(i, -1);
+        servers[i].node.sentinel = i == data_count ? &old_view : &view;
+    }
+}
+
+void servers_end(void)
+{
+    for (int i = 0; i < server_count; i++) {
+        forget_blocks(&servers[i]);
+        node_free(&servers[i].node);
+        node_free(&servers[i].dump);
+        node_free(&servers[i].older);
+    }
+}

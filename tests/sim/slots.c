@@ -1,0 +1,173 @@
+/* slots.c: the map of a cluster, and how it changes. See slots.h. */
+#include "sim/slots.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct slot_range ranges[12];
+static struct cluster map;
+
+static struct {
+    int slot, from, to;
+    uint64_t step_us, next_us; /* no other one begins before then: who was told of this one has asked there */
+} move;
+
+void slots_begin(void)
+{
+    const int shards = (int)world.plan->shards;
+
+    for (int s = 0; s < shards; s++)
+        ranges[s] = (struct slot_range){s * NODE_SLOTS / shards, (s + 1) * NODE_SLOTS / shards - 1, s, -1, -1};
+    map = (struct cluster){.peers = peers,
+                           .peer_count = (size_t)data_count,
+                           .ranges = ranges,
+                           .range_count = world.plan->topology == CLUSTER ? (size_t)shards : 0};
+    move.slot = -1;
+    move.next_us = 0;
+}
+
+struct cluster *slots_map(void)
+{
+    return &map;
+}
+
+void slots_keep_map(struct server *s)
+{
+    s->map = map;
+    memcpy(s->ranges, ranges, sizeof ranges);
+    s->map.ranges = s->ranges;
+    if (s->node.cluster != NULL)
+        s->node.cluster = &s->map;
+}
+
+static int owner_of_slot(int slot)
+{
+    for (size_t i = 0; i < map.range_count; i++)
+        if (slot >= ranges[i].from && slot <= ranges[i].to)
+            return ranges[i].owner;
+    return 0;
+}
+
+int slots_owner(struct blob key)
+{
+    const int slot = (int)node_slot(key), owner = owner_of_slot(slot);
+
+    return slot == move.slot && node_find(&servers[owner].node, 0, key) == NULL ? move.to : owner;
+}
+
+void slots_take_over(int replica, int primary)
+{
+    for (struct slot_range *range = ranges; range < ranges + map.range_count; range++) {
+        range->owner = range->owner == primary ? replica : range->owner;
+        if (range->importing == primary)
+            range->importing = range->migrating = replica;
+    }
+    move.from = move.from == primary ? replica : move.from;
+    move.to = move.to == primary ? replica : move.to;
+}
+
+/* A range of its own for one slot. */
+static struct slot_range *split(int slot)
+{
+    size_t i = 0;
+
+    while (slot > ranges[i].to)
+        i++;
+    if (ranges[i].from < slot && map.range_count < 10) {
+        memmove(&ranges[i + 1], &ranges[i], (map.range_count - i) * sizeof *ranges);
+        map.range_count++;
+        ranges[i++].to = slot - 1;
+        ranges[i].from = slot;
+    }
+    if (ranges[i].to > slot && map.range_count < 11) {
+        memmove(&ranges[i + 1], &ranges[i], (map.range_count - i) * sizeof *ranges);
+        map.range_count++;
+        ranges[i].to = slot;
+        ranges[i + 1].from = slot + 1;
+    }
+    return ranges[i].from == slot && ranges[i].to == slot ? &ranges[i] : NULL;
+}
+
+static void end_move(void)
+{
+    struct slot_range *range = move.slot >= 0 ? split(move.slot) : NULL;
+
+    if (range != NULL) {
+        range->owner = move.to;
+        range->migrating = range->importing = -1;
+        world_say("slot %d belongs to %d now", move.slot, move.to);
+    }
+    move.slot = -1;
+    move.next_us = net_now_us() + 2000000;
+}
+
+/* One key more, or the end of it. */
+static void step_move(void *unused)
+{
+    struct node *source = &servers[move.from].node;
+    const struct key *key = NULL;
+
+    if (move.slot < 0)
+        return;
+    note(CAUSE_SLOTS);
+    source->now_us = clock_at(&servers[move.from]);
+    node_expire(source); /* what has expired does not move */
+    for (size_t i = 0; i < source->key_count && key == NULL; i++)
+        if ((int)node_slot(source->keys[i]->name) == move.slot)
+            key = source->keys[i];
+    if (key == NULL) {
+        end_move();
+        return;
+    }
+    char text[100];
+    const struct blob name = copy_blob(key->name);
+    world_say("key %s moves from %d to %d", printable(name, text, sizeof text), move.from, move.to);
+    node_copy_key(&servers[move.to].node, &servers[move.from].node, 0, name);
+    /* written over itself, so that its replicas get it */
+    servers[move.to].node.changed_count = 0;
+    DO(move.to, blob_of("APPEND"), name, blob_of(""));
+    if (servers[move.to].node.changed_count == 0)
+        for (int i = 0; i < data_count; i++)
+            if (servers[i].primary == move.to)
+                resync(i, move.to);
+    node_evict(&servers[move.from].node, 0, name);
+    replicate(move.from);
+    free((char *)(uintptr_t)name.bytes);
+    net_at(net_now_us() + move.step_us, step_move, NULL);
+}
+
+static void begin_move(struct blob key, uint64_t arg)
+{
+    if (world.plan->topology != CLUSTER || move.slot >= 0 || key.len == 0 || net_now_us() < move.next_us)
+        return;
+    const int slot = (int)node_slot(key), from = owner_of_slot(slot);
+    int to = -1;
+    for (int i = 0, n = (int)(arg % world.plan->shards); i < data_count; i++)
+        if (servers[i].primary < 0 && servers[i].up && !servers[i].isolated && i != from && (to < 0 || n-- == 0))
+            to = i;
+    struct slot_range *range = to >= 0 && servers[from].up ? split(slot) : NULL;
+    if (range == NULL)
+        return;
+    range->migrating = to;
+    range->importing = to;
+    move.slot = slot;
+    move.from = from;
+    move.to = to;
+    move.step_us = 200 + arg / 16 % 60000;
+    note(CAUSE_SLOTS);
+    world_say("slot %d begins to move from %d to %d", slot, from, to);
+    net_at(net_now_us() + move.step_us, step_move, NULL);
+}
+
+void slots_move(struct blob key, uint64_t arg, bool stepping)
+{
+    begin_move(key, arg);
+    if (stepping)
+        step_move(NULL);
+}
+
+void slots_heal(void)
+{
+    while (move.slot >= 0)
+        step_move(NULL);
+}

@@ -1,0 +1,474 @@
+/* wires.c: what clients send arrives at servers, and is carried out. See wires.h. */
+#include "sim/wires.h"
+#include "sim/faults.h"
+#include "sim/oracle.h"
+#include "sim/outages.h"
+#include "redis/scripts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define KEPT_US 200000 /* between two dumps of a server */
+
+static struct wire *wires;
+static struct {
+    struct anchor seen[64];
+    size_t count;
+} met[CLIENTS];
+static struct blob scripts[SCRIPT_TOUCH + 1];
+static int served_by[CLIENTS];              /* who has answered each client's last look-up */
+static unsigned runs_met[CLIENTS][SERVERS]; /* the history that each has shown each client last */
+
+/* ---- Scripts have names ---- */
+
+static void read_scripts(void)
+{
+    struct commands commands = {0};
+
+    for (size_t i = 0; i <= SCRIPT_TOUCH; i++) { /* *3, $4, EVAL, $length, text, $1, 0 */
+        const char *at;
+        commands_empty(&commands);
+        script_start(&commands, (enum script)i, 0, 0);
+        at = strstr(commands.bytes, "EVAL\r\n$") + 7;
+        const size_t len = strtoul(at, NULL, 10);
+        scripts[i] = copy_blob((struct blob){strchr(at, '\n') + 1, len});
+    }
+    commands_free(&commands);
+}
+
+static void name_place(char place[PLACE_SIZE], size_t argc, const struct blob *argv)
+{
+    static const char *const names[] = {"make",       "swap",       "unlink",  "clear",       "expire", "undo",
+                                        "merge",      "merge_part", "set",     "set_counted", "slice",  "count_up",
+                                        "count_down", "sum",        "replace", "touch"};
+    _Static_assert(sizeof names / sizeof *names == SCRIPT_TOUCH + 1, "each script has a name");
+    const size_t len = argv[0].len < PLACE_SIZE ? argv[0].len : PLACE_SIZE - 1;
+
+    memcpy(place, argv[0].bytes, len);
+    place[len] = '\0';
+    for (size_t i = strcmp(place, "EVAL") == 0 ? 0 : SCRIPT_TOUCH + 1; argc > 2 && i <= SCRIPT_TOUCH; i++)
+        if (blob_equals(scripts[i], argv[1]))
+            strcpy(stpcpy(place, "EVAL."), names[i]);
+}
+
+static void carry_out(struct wire *wire);
+
+/* ---- Links ---- */
+
+void close_all(int server, uint64_t but_client)
+{
+    note(CAUSE_CONNECTION);
+    for (struct wire *wire = wires; wire != NULL; wire = wire->next)
+        if (wire->server == server && wire->conn != NULL && (uint64_t)wire->client != but_client) {
+            conn_cut(wire->conn, 0, false, false);
+            wire->mute = wire->gone = true;
+        }
+}
+
+static void resume(void *at)
+{
+    struct wire *wire = at;
+
+    if (net_now_us() < wire->held_until)
+        return;
+    wire->held_until = 0;
+    wire->overtaken_by[0] = '\0';
+    wire->met |= wire->meets;
+    wire->meets = false;
+    carry_out(wire);
+    if (wire->closed && wire->held_until == 0)
+        wire->conn = NULL;
+}
+
+void hold(struct wire *wire, uint64_t us)
+{
+    world.held_us += us;
+    wire->held_until = net_now_us() + us + 1;
+    net_at(wire->held_until, resume, wire);
+}
+
+uint64_t clients_that_meet(void)
+{
+    uint64_t waiting = 0;
+
+    for (const struct wire *wire = wires; wire != NULL; wire = wire->next)
+        waiting |= (uint64_t)wire->meets << wire->client;
+    return waiting;
+}
+
+static void release_overtaken(int client, const char *place)
+{
+    for (struct wire *wire = wires; wire != NULL; wire = wire->next)
+        if (wire->held_until > net_now_us() && wire->client != client && plan_is_place(place, wire->overtaken_by) &&
+            --wire->times == 0) {
+            wire->held_until = net_now_us();
+            net_at(wire->held_until, resume, wire);
+        }
+}
+
+void world_call_ended(int client)
+{
+    release_overtaken(client, "call");
+}
+
+bool world_met(int client, struct blob key)
+{
+    return runs_met[client][owner_of(key)] == world_run(key);
+}
+
+static bool find_place(struct wire *wire, struct anchor *at, size_t argc, const struct blob *argv)
+{
+    const size_t i = argc > 3 && blob_equals(argv[0], (struct blob){"EVAL", 4}) ? 3 : 1;
+    struct anchor *const seen = met[wire->client].seen;
+    size_t *const count = &met[wire->client].count;
+
+    *at = (struct anchor){.client = wire->client, .call = world.call[wire->client]};
+    name_place(at->place, argc, argv);
+    struct blob key = argc > i ? argv[i] : (struct blob){"-", 1};
+    const char *const zero = memchr(key.bytes, '\0', key.len);
+    if (zero != NULL) /* a temporary key: behind that and a letter come random digits */
+        key.len = (size_t)(zero - key.bytes) + 2;
+    printable(key, at->key, sizeof at->key);
+    if (*count > 0 && seen[0].call != at->call) /* another call */
+        *count = 0;
+    for (size_t n = *count; n-- > 0;) /* most often it is the one that came last */
+        if (strcmp(seen[n].place, at->place) == 0 && strcmp(seen[n].key, at->key) == 0) {
+            at->nth = ++seen[n].nth;
+            return true;
+        }
+    if (*count == sizeof met->seen / sizeof *met->seen)
+        return false;
+    at->nth = 1;
+    seen[(*count)++] = *at;
+    return true;
+}
+
+/* ---- WAIT ---- */
+
+static void check_wait(void *wire);
+
+/* False: it goes on waiting. */
+static bool answer_wait(struct wire *wire)
+{
+    char reply[64];
+
+    uint64_t next = wire->wait_until;
+    const int n = replicas_at(wire->server, wire->session.wait_offset, &next);
+    const bool demoted = servers[wire->server].primary >= 0;
+    if (n < wire->session.wait_replicas && net_now_us() < wire->wait_until && !demoted) {
+        net_at(next, check_wait, wire);
+        return false;
+    }
+    wire->session.waits = false;
+    const int len = demoted ? snprintf(reply, sizeof reply, "-UNBLOCKED force unblock from blocking operation\r\n")
+                            : snprintf(reply, sizeof reply, ":%d\r\n", n);
+    if (!wire->mute && wire->conn != NULL)
+        conn_send(wire->conn, reply, (size_t)len, 0);
+    return true;
+}
+
+static void check_wait(void *at)
+{
+    struct wire *wire = at;
+
+    if (wire->session.waits && answer_wait(wire))
+        carry_out(wire);
+}
+
+void wake_waits(int server)
+{
+    for (struct wire *wire = wires; wire != NULL; wire = wire->next)
+        if (wire->server == server && wire->session.waits)
+            net_at(net_now_us(), check_wait, wire);
+}
+
+/* ---- One command ---- */
+
+static bool may_end_a_life(const char *place)
+{
+    return strncmp(place, "EVAL.", 5) == 0 &&
+           (strcmp(place, "EVAL.clear") == 0 || strcmp(place, "EVAL.unlink") == 0 ||
+            strcmp(place, "EVAL.replace") == 0 || strcmp(place, "EVAL.swap") == 0 || strcmp(place, "EVAL.make") == 0 ||
+            strcmp(place, "EVAL.slice") == 0 || strcmp(place, "EVAL.count_down") == 0 ||
+            strcmp(place, "EVAL.undo") == 0 || strcmp(place, "EVAL.expire") == 0);
+}
+
+static void keep_dump(struct server *s)
+{
+    if ((world.plan->faults >> FAULT_RESTART & 1) == 0 || net_now_us() < s->dumped_us + KEPT_US)
+        return;
+    s->dumped_us = net_now_us();
+    const struct node spare = s->older;
+    s->older = s->dump;
+    s->dump = spare;
+    node_copy(&s->dump, &s->node);
+}
+
+/* A primary that was demoted is left, so a later call does not write to it again (hibloom.h). */
+static void note_read_only(struct wire *wire)
+{
+    const int call = world.call[wire->client];
+
+    if (wire->refused_call != 0 && wire->refused_call != call && world.plan->client[wire->client].loop == 0)
+        oracle_fail("call %d of client %d writes to server %d, which has told call %d that it is a replica", call,
+                    wire->client, wire->server, wire->refused_call);
+    wire->refused_call = call;
+}
+
+static void execute(struct wire *wire, const struct anchor *at, size_t argc, const struct blob *argv)
+{
+    struct server *s = &servers[wire->server];
+    static struct buffer reply;
+    char text[160], key[100];
+
+    if (s->primary >= 0) {
+        struct server *primary = &servers[s->primary];
+        primary->node.now_us = clock_at(primary);
+        node_expire(&primary->node); /* what has expired there, a primary deletes by and by, and tells its replicas */
+        replicate(s->primary);
+        catch_up(s, false);
+        const bool lags = s->first != NULL || s->node.refuses.stale;
+        if (!wire->knew || world.plan->client[wire->client].from_replicas)
+            world.stale[wire->client] |= lags;
+        world.misled[wire->client] |= lags && !wire->knew;
+    }
+    world.stale[wire->client] |= s->isolated;
+    world.misled[wire->client] |= s->isolated;
+    world.by_primary[wire->client] |= s->primary < 0;
+    world.connects[wire->client] = 0;
+    runs_met[wire->client][wire->server] = s->node.history;
+    s->node.now_us = clock_at(s);
+    keep_dump(s);
+    const bool ends = may_end_a_life(at->place);
+    if (ends)
+        oracle_before();
+    reply.len = 0;
+    const bool sets = argc > 3 && (strcmp(at->place, "SETBIT") == 0 ||
+                                   (strcmp(at->place, "BITFIELD") == 0 && argv[2].bytes[0] == 'S'));
+    const bool undoes = argc > 3 && strcmp(at->place, "EVAL.undo") == 0 && wire->conn != NULL && !wire->conn->shut &&
+                        !wire->mute;
+    if (sets && wire->conn != NULL && !wire->conn->shut && !wire->met)
+        oracle_writes(wire->client, argv[1], wire->offered_us);
+    const bool makes = strcmp(at->place, "EVAL.make") == 0, slices = strcmp(at->place, "EVAL.slice") == 0;
+    const unsigned before = makes ? strangers_at(s, argc, argv) : 0;
+    const uint64_t expiry_ms = makes && argc > 3 ? world_expiry_ms(argv[3]) : 0;
+    const bool foreign = argc > 3 && s->primary < 0 && !s->isolated &&
+                         oracle_is_foreign(wire->client, at->place, argv[3]);
+    struct blob now, was = {"", 0};
+    if ((foreign || sets || undoes || slices) && fetch_from(s, argv[sets ? 1 : 3], &now) != NULL)
+        was = copy_blob(now);
+    const bool redirected = wire->session.asking && served_by[wire->client] != wire->server;
+    node_execute(&s->node, &wire->session, argc, argv, &reply);
+    if (sets || undoes) {
+        const struct blob *is = fetch_from(s, argv[sets ? 1 : 3], &now);
+        oracle_bits(wire->client, undoes, was, is != NULL ? *is : (struct blob){"", 0});
+    }
+    if (was.len > 0) {
+        const struct blob *is = fetch_from(s, argv[3], &now);
+        if (slices && is != NULL) {
+            const size_t epoch_at = 2 + strtoul(argv[2].bytes, NULL, 10) + 4;
+            oracle_slice(wire->client, argv[3],
+                         &(struct slice_seen){.was = was,
+                                              .is = *is,
+                                              .epoch = strtoull(argv[epoch_at].bytes, NULL, 10),
+                                              .clock_us = clock_at(s),
+                                              .sets = reply.bytes[0] == '$',
+                                              .late = wire->closed || wire->mute});
+        }
+        if (foreign && is != NULL && (is->len != was.len || memcmp(is->bytes, was.bytes, was.len) != 0))
+            oracle_fail("%s of client %d changes what it has not opened", at->place, wire->client);
+        free((char *)(uintptr_t)was.bytes);
+    }
+    if (makes && reply.len > sizeof "$93\r\n+" && strncmp(reply.bytes, "$93\r\n+", 6) == 0) /* and the trailer */
+        oracle_makes(reply.bytes + 6 + 56);
+    else if (makes && argc > 3 && world_expiry_ms(argv[3]) != expiry_ms)
+        oracle_crosses(argv[3]);
+    if (makes && strangers_at(s, argc, argv) < before)
+        oracle_fail("%s of client %d takes a string that somebody else has put there", at->place, wire->client);
+    if (wire->conn != NULL && !wire->conn->shut && reply.len > 0 && reply.bytes[0] != '-' && argc > 2 &&
+        (strcmp(at->place, "GETBIT") == 0 || strncmp(at->place, "BITFIELD", 8) == 0 ||
+         (strcmp(at->place, "GETRANGE") == 0 && argc == 4 && argv[2].bytes[0] != '-') ||
+         strcmp(at->place, "EVAL.merge") == 0)) {
+        const struct blob name = argv[at->place[0] == 'E' ? 3 : 1];
+        struct blob out;
+        if (redirected)
+            oracle_forget_served(wire->client); /* all is asked again here */
+        oracle_serves(wire->client, wire->server, wire->knew && s->primary >= 0, name, fetch_from(s, name, &out),
+                      at->place[0] == 'B' || argc == 3);
+        served_by[wire->client] = wire->server;
+    }
+    if (s->refuses_one) {
+        s->refuses_one = false;
+        s->refuses_until = 0;
+        end_conditions(s);
+    }
+    replicate(wire->server);
+    if (world.trace != NULL)
+        world_say("  client %d at %d: %s %s%s%s -> %s", wire->client, wire->server, at->place, at->key,
+                  argc > 2 && strncmp(at->place, "EVAL", 4) != 0 ? " " : "",
+                  argc > 2 && strncmp(at->place, "EVAL", 4) != 0 ? printable(argv[2], key, sizeof key) : "",
+                  printable((struct blob){reply.bytes, reply.len}, text, sizeof text));
+    if (reply.len > 9 && strncmp(reply.bytes, "-READONLY", 9) == 0 && wire->conn != NULL && !wire->conn->shut &&
+        !wire->mute)
+        note_read_only(wire);
+    if (reply.len > 0 && (strncmp(reply.bytes, "-MOVED", 6) == 0 || strncmp(reply.bytes, "-ASK", 4) == 0)) {
+        world.redirected_us[wire->client] = net_now_us();
+    } else if (reply.len > 0 && reply.bytes[0] == '-') {
+        note(strncmp(reply.bytes, "-NOPERM", 7) == 0 ? CAUSE_DENIAL : CAUSE_REFUSAL);
+        world.undo_refused |= strcmp(at->place, "EVAL.undo") == 0;
+    }
+    if (ends)
+        oracle_after(wire->client, at->place);
+    release_overtaken(wire->client, at->place);
+    if (wire->session.waits) {
+        wire->wait_until = wire->session.wait_ms > 0 ? net_now_us() + (uint64_t)wire->session.wait_ms * 1000
+                                                     : UINT64_MAX;
+        (void)answer_wait(wire);
+    } else if (!wire->mute && wire->conn != NULL) {
+        const size_t first = wire->split ? reply.len / 2 : reply.len;
+        conn_send(wire->conn, reply.bytes, first, 0);
+        if (first < reply.len)
+            conn_send(wire->conn, reply.bytes + first, reply.len - first, 20000);
+        wire->split = false;
+    }
+}
+
+/* In some worlds a server reads what was sent in pieces, and carries out others' commands between them. */
+static bool is_end_of_piece(const struct wire *wire, const struct anchor *at)
+{
+    return world.plan->pieces != 0 && !world.healed && wire->conn != NULL && !wire->session.waits &&
+           servers[wire->server].up &&
+           plan_chance(world.plan, (uint64_t)at->client << 32 | (uint64_t)at->call,
+                       (uint64_t)at->nth << 8 | (unsigned char)at->place[0]) %
+                   6 ==
+               0;
+}
+
+/* Of the bytes that have arrived. */
+static size_t next_command(const struct conn *conn, size_t used, const struct blob **argv, size_t *argc)
+{
+    const long len = read_command(conn->in.bytes + conn->taken + used, conn->in.len - conn->taken - used, argv, argc);
+
+    if (len < 0)
+        abort();
+    return (size_t)len;
+}
+
+static void carry_out(struct wire *wire)
+{
+    const struct blob *argv;
+    size_t argc, len, used = 0;
+
+    while (wire->conn != NULL && !wire->gone && wire->held_until == 0 && !wire->session.waits &&
+           servers[wire->server].up && (len = next_command(wire->conn, used, &argv, &argc)) > 0) {
+        struct anchor at;
+        enum fate fate = FATE_GOES_ON;
+        const struct decision *d = NULL;
+        const bool counted = find_place(wire, &at, argc, argv);
+        const size_t i = strncmp(at.place, "EVAL", 4) == 0 ? 3 : 1;
+        const struct blob key = argc > i ? argv[i] : (struct blob){"", 0};
+        if (!world.healed && counted && (d = plan_decide(world.plan, &at)) != NULL)
+            fate = strike(wire, d, key);
+        if (fate == FATE_HELD)
+            break;
+        wire->offered_us = conn_offered_us(wire->conn, used + len);
+        if (fate == FATE_GOES_ON && servers[wire->server].up)
+            execute(wire, &at, argc, argv);
+        wire->gone |= fate == FATE_GONE;
+        used += len;
+        if (fate == FATE_GOES_ON && wire->held_until == 0 && is_end_of_piece(wire, &at)) {
+            if (world.plan->sizes != 0) /* longer, so that others take the key meanwhile */
+                note(CAUSE_CONNECTION);
+            hold(wire, plan_chance(world.plan, (uint64_t)at.nth, used) % (world.plan->sizes != 0 ? 3000 : 300));
+            break;
+        }
+    }
+    if (wire->conn != NULL && used > 0)
+        conn_take(wire->conn, used);
+    wire->met &= wire->conn != NULL && next_command(wire->conn, 0, &argv, &argc) > 0;
+}
+
+/* ---- What net.c asks ---- */
+
+enum { TRIES_MOST = 250 };
+static struct tries {
+    uint64_t since_us;
+    unsigned count;
+} tries[CLIENTS][SERVERS];
+
+/* Whatever the number of calls, a server that is away is tried with pauses, and the map asked for. */
+static void note_try(int client, int server)
+{
+    struct tries *t = &tries[client][server];
+    /* Two primaries that name each other are both asked, up to a bound for each call. */
+    const unsigned most = world_had(FAULT_ISOLATE) ? 4 * TRIES_MOST : TRIES_MOST;
+
+    if (net_now_us() - t->since_us > 1000000)
+        *t = (struct tries){.since_us = net_now_us()};
+    if (++t->count > most)
+        oracle_fail("client %d tries server %d %u times within a second", client, server, t->count);
+}
+
+enum net_answer net_connect(struct conn *conn, int port)
+{
+    const int i = port - BASE_PORT;
+
+    if (i >= 0 && i < server_count)
+        note_try(conn->client, i);
+    if (++world.connects[conn->client] > world.connects_most[conn->client])
+        world.connects_most[conn->client] = world.connects[conn->client];
+    if (i < 0 || i >= server_count || !servers[i].up) {
+        note(CAUSE_CONNECTION);
+        world.struck[conn->client] += i >= 0 && i < server_count && servers[i].silent;
+        return i >= 0 && i < server_count && servers[i].silent ? NET_SILENT : NET_REFUSED;
+    }
+    struct wire *wire = calloc(1, sizeof *wire);
+    *wire = (struct wire){
+        .next = wires, .conn = conn, .client = conn->client, .server = i, .knew = servers[i].primary >= 0};
+    session_make(&wire->session, (uint64_t)conn->id + 1);
+    wires = wire;
+    conn->session = wire;
+    oracle_forget_served(conn->client);
+    if (servers[i].slow_us > 0 && !world.healed) {
+        note(CAUSE_CONNECTION);
+        world.struck[conn->client]++;
+        world.held_us += servers[i].slow_us;
+        conn_stall(conn, net_now_us() + servers[i].slow_us);
+    }
+    world_say("client %d connects to server %d", conn->client, i);
+    return NET_ACCEPTED;
+}
+
+void net_received(struct conn *conn)
+{
+    carry_out(conn->session);
+}
+
+void net_closed(struct conn *conn)
+{
+    struct wire *wire = conn->session;
+
+    wire->mute = wire->closed = true;
+    wire->gone |= wire->meets;
+    wire->session.waits = false;
+    if (wire->held_until == 0)
+        wire->conn = NULL;
+}
+
+void wires_begin(void)
+{
+    if (scripts[0].bytes == NULL)
+        read_scripts();
+    memset(met, 0, sizeof met);
+    memset(runs_met, 0, sizeof runs_met);
+    memset(tries, 0, sizeof tries);
+    memset(served_by, 0, sizeof served_by);
+}
+
+void wires_end(void)
+{
+    for (struct wire *wire; (wire = wires) != NULL;) {
+        wires = wire->next;
+        free(wire);
+    }
+}
