@@ -97,13 +97,13 @@ static void flush(int server, uint64_t arg)
     oracle_after(-1, "a flush");
 }
 
-unsigned strangers_at(struct server *s, size_t argc, const struct blob *argv)
+unsigned world_strangers_at(int server, size_t argc, const struct blob *argv)
 {
     unsigned count = 0;
 
     for (size_t i = 3; i < argc && i < 3 + strtoul(argv[2].bytes, NULL, 10); i++) {
         struct blob out;
-        const struct blob *string = fetch_from(s, argv[i], &out);
+        const struct blob *string = world_fetch_at(server, argv[i], &out);
         for (int k = 0; k < STRANGERS && string != NULL; k++)
             count += string->len == strangers[k].len && memcmp(string->bytes, strangers[k].bytes, string->len) == 0;
     }

@@ -6,7 +6,5 @@
 
 enum fate { FATE_GOES_ON, FATE_HELD, FATE_GONE };
 enum fate strike(struct wire *, const struct decision *, struct blob key);
-/* Strings that a stranger has put in the place of keys, among those of a script. */
-unsigned strangers_at(struct server *, size_t argc, const struct blob *argv);
 
 #endif

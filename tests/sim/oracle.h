@@ -69,25 +69,26 @@ struct blob oracle_item(int item);
 /* The world tells. `who` is a client, or -1. */
 void oracle_before(void);                     /* something may end a filter's life */
 void oracle_after(int who, const char *what); /* that is done */
-/* A server reads bits, or something else, from that string; NULL: there is none. */
-void oracle_serves(int client, int server, bool by_replica, struct blob key, const struct blob *string, bool bits);
-/* Whether the script, which compares identities, comes from a client that has never opened the filter that is there. */
-bool oracle_is_foreign(int client, const char *script, struct blob key);
-void oracle_forget_served(int client);
-void oracle_writes(int client, struct blob key, uint64_t sent_us); /* bits are about to be set there */
-void oracle_makes(const char *id);                                 /* of a key that is made; 16 digits */
-void oracle_after_loss(void);                                      /* a server's data were replaced by older ones */
-void oracle_crosses(struct blob key); /* a making has met it, and given it another time to live */
-/* The script that adds to a slice was carried out. */
-struct slice_seen {
-    struct blob was, is; /* the key's string */
-    uint64_t epoch;      /* of the period that it is for */
-    uint64_t clock_us;
-    bool sets; /* bits; else it only empties */
-    bool late; /* its call may have ended */
+void oracle_after_loss(void);                 /* a server's data were replaced by older ones */
+void oracle_connects(int client);             /* anew: answers may be lost */
+
+/* A command that a server carries out for a client. */
+struct command_seen {
+    int client, server;
+    const char *place; /* see struct anchor */
+    size_t argc;
+    const struct blob *argv;
+    struct blob key;                   /* its first; empty: it has none */
+    uint64_t sent_us, clock_us;        /* when the client gave it away; and by the server's clock, now */
+    bool connected, mute, met, asking; /* see struct wire, and struct session */
+    bool is_truth, by_replica;         /* the server's data count; it is a replica, as the client knows */
+    /* What the oracles note between the two: */
+    struct blob was; /* the key's string */
+    bool foreign, redirected;
+    unsigned strangers;
+    uint64_t expiry_ms;
 };
-void oracle_slice(int client, struct blob key, const struct slice_seen *);
-/* Bits were set by an add, or taken back by its undo: the string before, and behind it. */
-void oracle_bits(int client, bool undone, struct blob was, struct blob is);
+void oracle_before_command(struct command_seen *);
+void oracle_after_command(struct command_seen *, struct blob reply);
 
 #endif

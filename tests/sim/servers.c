@@ -41,7 +41,7 @@ const char *printable(struct blob blob, char *buf, size_t size)
     return buf;
 }
 
-struct blob copy_blob(struct blob blob)
+struct blob world_copy(struct blob blob)
 {
     char *bytes = malloc(blob.len + 1);
 
@@ -131,7 +131,7 @@ void replicate(int from)
             const struct key *key = node_find(&s->node, change->db, name);
             struct key *copy = &block->keys[block->count];
             *copy = key != NULL ? *key : (struct key){.db = change->db, .type = KEY_NONE};
-            copy->name = copy_blob(name);
+            copy->name = world_copy(name);
             copy->value = (struct buffer){0};
             if (key != NULL)
                 buffer_put(&copy->value, key->value.bytes, key->value.len);
@@ -206,6 +206,11 @@ const struct blob *fetch_from(struct server *s, struct blob key, struct blob *ou
         return NULL;
     *out = found->type == KEY_STRING ? (struct blob){found->value.bytes, found->value.len} : (struct blob){"", 0};
     return out;
+}
+
+const struct blob *world_fetch_at(int server, struct blob key, struct blob *out)
+{
+    return fetch_from(&servers[server], key, out);
 }
 
 const struct blob *world_fetch(void *unused, struct blob key)

@@ -36,7 +36,6 @@ void servers_end(void);
 
 void note(enum cause); /* it is so now */
 uint64_t clock_at(const struct server *);
-struct blob copy_blob(struct blob);
 const char *printable(struct blob, char *buf, size_t size); /* what a story shows of bytes */
 
 /* ---- Replication ---- */

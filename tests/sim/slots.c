@@ -120,7 +120,7 @@ static void step_move(void *unused)
         return;
     }
     char text[100];
-    const struct blob name = copy_blob(key->name);
+    const struct blob name = world_copy(key->name);
     world_say("key %s moves from %d to %d", printable(name, text, sizeof text), move.from, move.to);
     node_copy_key(&servers[move.to].node, &servers[move.from].node, 0, name);
     /* written over itself, so that its replicas get it */

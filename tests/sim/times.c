@@ -114,7 +114,7 @@ static void note_growth(int name, int client)
     }
 }
 
-void oracle_crosses(struct blob key)
+void times_cross(struct blob key)
 {
     const int name = name_of_key(key);
 

@@ -10,6 +10,7 @@ void times_check_listed(int name, const struct filter_seen *now, const struct fi
 /* A script was carried out; root and expiry_ms are those before it. */
 void times_after(int name, int who, const char *what, uint64_t root, uint64_t expiry_ms);
 void times_end(struct call *, hibloom_status, bool open_end); /* it is open what of it arrives late */
+void times_cross(struct blob key); /* a making has met it, and given it another time to live */
 void times_check_left(const struct call *);
 void times_check_end(int name);
 bool times_may_be_over(int name); /* a key may go between an answer and its check */

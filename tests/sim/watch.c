@@ -1,8 +1,11 @@
 /* watch.c: what servers answer to the commands of calls, and do for them. See watch.h. */
 #include "sim/watch.h"
+#include "sim/handles.h"
 #include "sim/items.h"
+#include "sim/times.h"
 #include "sim/windows.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { ID_COUNT = 64, ID_DIGITS = 16 };
@@ -18,10 +21,13 @@ static struct {
     int ended;                    /* the call that has ended last */
     unsigned char turned[1 << 9]; /* bits that were 0 */
 } served[CLIENTS];
+static int served_by[CLIENTS]; /* who has answered each client's last look-up */
 
 void watch_begin_world(void)
 {
     ids_made = 0;
+    memset(served, 0, sizeof served);
+    memset(served_by, 0, sizeof served_by);
 }
 
 void watch_begin(const struct call *c)
@@ -34,7 +40,7 @@ void watch_begin(const struct call *c)
         memset(&served[c->client], 0, sizeof *served);
 }
 
-void oracle_forget_served(int client)
+void oracle_connects(int client)
 {
     served[client].connected = true;
     for (struct call *c = calls; c != NULL; c = c->next)
@@ -63,7 +69,7 @@ static bool holds(const struct blob *string, uint64_t id)
     return string != NULL && memmem(string->bytes, string->len, hex, 16) != NULL;
 }
 
-void oracle_serves(int client, int server, bool by_replica, struct blob key, const struct blob *string, bool bits)
+static void serves(int client, int server, bool by_replica, struct blob key, const struct blob *string, bool bits)
 {
     windows_note_shown(client, key, string);
     for (struct call *c = calls; c != NULL; c = c->next) {
@@ -85,7 +91,7 @@ void oracle_serves(int client, int server, bool by_replica, struct blob key, con
 
 /* An add proves first behind a silence of 0.1 s (docs/format.md, 8). It counts from when a primary has shown the filter,
  * until the client sends its commands. Whether there is room for them by then, nobody can tell beforehand. */
-void oracle_writes(int client, struct blob key, uint64_t sent_us)
+static void writes(int client, struct blob key, uint64_t sent_us)
 {
     unsigned of_client = 0; /* of several calls nobody knows which one it is, and what waits before it */
     int ordinal = 0;
@@ -126,7 +132,7 @@ void oracle_writes(int client, struct blob key, uint64_t sent_us)
 }
 
 /* Whoever makes a key draws its id, and no id is used twice (docs/format.md, 2). */
-void oracle_makes(const char *id)
+static void makes(const char *id)
 {
     for (size_t i = 0; i < ids_made && i < ID_COUNT; i++)
         if (memcmp(made[i], id, ID_DIGITS) == 0 && made_us[i] != net_now_us())
@@ -142,7 +148,7 @@ static unsigned char byte_of(struct blob string, size_t at)
 
 /* An add takes back what it turned itself; what it may have turned, only where the string has no more than its bits
  * (docs/format.md, 8). */
-void oracle_bits(int client, bool undone, struct blob was, struct blob is)
+static void bits_change(int client, bool undone, struct blob was, struct blob is)
 {
     const bool lost = served[client].connected || caused(CAUSE_REFUSAL, 1) || caused(CAUSE_DENIAL, 1) ||
                       caused(CAUSE_SLOTS, 1) || world.plan->client[client].loop;
@@ -162,6 +168,89 @@ void oracle_bits(int client, bool undone, struct blob was, struct blob is)
         else if ((before & ~after & ~served[client].turned[i]) != 0 && (!lost || was.len > longer))
             oracle_fail("client %d takes back bits of byte %d that it has not turned", client, (int)i);
     }
+}
+
+static bool is(const struct command_seen *seen, const char *place)
+{
+    return strcmp(seen->place, place) == 0;
+}
+
+static bool sets_bits(const struct command_seen *seen)
+{
+    return seen->argc > 3 && (is(seen, "SETBIT") || (is(seen, "BITFIELD") && seen->argv[2].bytes[0] == 'S'));
+}
+
+static bool undoes(const struct command_seen *seen)
+{
+    return is(seen, "EVAL.undo") && seen->key.len > 0 && seen->connected && !seen->mute;
+}
+
+static bool looks(const struct command_seen *seen)
+{
+    return seen->argc > 2 &&
+           (is(seen, "GETBIT") || strncmp(seen->place, "BITFIELD", 8) == 0 ||
+            (is(seen, "GETRANGE") && seen->argc == 4 && seen->argv[2].bytes[0] != '-') || is(seen, "EVAL.merge"));
+}
+
+void oracle_before_command(struct command_seen *seen)
+{
+    struct blob now;
+
+    if (sets_bits(seen) && seen->connected && !seen->met)
+        writes(seen->client, seen->key, seen->sent_us);
+    if (is(seen, "EVAL.make")) {
+        seen->strangers = world_strangers_at(seen->server, seen->argc, seen->argv);
+        seen->expiry_ms = world_expiry_ms(seen->key);
+    }
+    seen->redirected = seen->asking && served_by[seen->client] != seen->server;
+    seen->foreign = seen->is_truth && is_foreign(seen->client, seen->place, seen->key);
+    seen->was = (struct blob){"", 0};
+    if ((seen->foreign || sets_bits(seen) || undoes(seen) || is(seen, "EVAL.slice")) &&
+        world_fetch_at(seen->server, seen->key, &now) != NULL)
+        seen->was = world_copy(now);
+}
+
+static void check_change(const struct command_seen *seen, struct blob reply)
+{
+    const struct blob was = seen->was;
+    struct blob room;
+    const struct blob *now = world_fetch_at(seen->server, seen->key, &room);
+
+    if (sets_bits(seen) || undoes(seen))
+        bits_change(seen->client, undoes(seen), was, now != NULL ? *now : (struct blob){"", 0});
+    if (was.len == 0)
+        return;
+    if (is(seen, "EVAL.slice") && now != NULL)
+        windows_check_slice(seen, *now, reply.bytes[0] == '$');
+    if (seen->foreign && now != NULL && !blob_equals(*now, was))
+        oracle_fail("%s of client %d changes what it has not opened", seen->place, seen->client);
+    free((char *)(uintptr_t)was.bytes);
+}
+
+static void check_make(const struct command_seen *seen, struct blob reply)
+{
+    if (reply.len > sizeof "$93\r\n+" && strncmp(reply.bytes, "$93\r\n+", 6) == 0) /* and the trailer */
+        makes(reply.bytes + 6 + 56);
+    else if (world_expiry_ms(seen->key) != seen->expiry_ms)
+        times_cross(seen->key);
+    if (world_strangers_at(seen->server, seen->argc, seen->argv) < seen->strangers)
+        oracle_fail("%s of client %d takes a string that somebody else has put there", seen->place, seen->client);
+}
+
+void oracle_after_command(struct command_seen *seen, struct blob reply)
+{
+    struct blob room;
+
+    check_change(seen, reply);
+    if (is(seen, "EVAL.make"))
+        check_make(seen, reply);
+    if (!seen->connected || reply.len == 0 || reply.bytes[0] == '-' || !looks(seen))
+        return;
+    if (seen->redirected)
+        oracle_connects(seen->client); /* all is asked again here */
+    serves(seen->client, seen->server, seen->by_replica, seen->key, world_fetch_at(seen->server, seen->key, &room),
+           seen->place[0] == 'B' || seen->argc == 3);
+    served_by[seen->client] = seen->server;
 }
 
 /* The key that a filter lacks, of which the call has been told. */

@@ -2,6 +2,7 @@
 #include "sim/windows.h"
 #include "sim/items.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 bool windows_depends_on_clocks(int name)
@@ -163,18 +164,19 @@ void windows_note_shown(int client, struct blob key, const struct blob *string)
 
 /* An add is for one period, and says for which. Only while that is not over its bits are set, in a slice that was emptied
  * for it; and that is done only when it has begun, but for a clock that has stepped back (docs/format.md, 16). */
-void oracle_slice(int client, struct blob key, const struct slice_seen *seen)
+void windows_check_slice(const struct command_seen *seen, struct blob now, bool sets)
 {
+    const int client = seen->client, name = name_of_key(seen->key);
+    const size_t epoch_at = 2 + strtoul(seen->argv[2].bytes, NULL, 10) + 4;
     struct record_seen was, is;
     struct text_seen text;
-    const int name = name_of_key(key);
 
     reader_record(seen->was, &was);
-    reader_record(seen->is, &is);
-    if (name < 0 || !is.is_record || !reader_text(is.text, &text) || (was.epoch == is.epoch && !seen->sets))
+    reader_record(now, &is);
+    if (name < 0 || !is.is_record || !reader_text(is.text, &text) || (was.epoch == is.epoch && !sets))
         return;
     struct name *n = &names[name];
-    const uint64_t period = reader_period(&text, seen->epoch);
+    const uint64_t period = reader_period(&text, strtoull(seen->argv[epoch_at].bytes, NULL, 10));
     if (reader_period(&text, is.epoch) != period)
         oracle_fail("client %d adds to a slice of '%s' that is of another period", client, oracle_name(name));
     if (seen->clock_us >= begins_us(&text, period + 1))
@@ -187,7 +189,7 @@ void oracle_slice(int client, struct blob key, const struct slice_seen *seen)
         oracle_fail("client %d empties a slice of '%s' before its time", client, oracle_name(name));
     if (n->begun[text.link] < period)
         n->begun[text.link] = period;
-    for (struct call *c = calls; c != NULL && seen->sets && !seen->late; c = c->next)
+    for (struct call *c = calls; c != NULL && sets && !seen->mute; c = c->next)
         if (c->client == client && c->name == name) {
             if (n->period_of[client] != 0 && n->period_of[client] == c->handle && period < n->period[client] &&
                 some_key_has(name, n->period[client]))

@@ -10,6 +10,8 @@ void windows_before(int name);                                          /* a scr
 void windows_after(int name, int who, const char *what, uint64_t root); /* the root before it */
 void windows_end(const struct call *, hibloom_status, bool open_end);
 void windows_note_added(const struct call *, int item);
+/* The script that adds to a slice was carried out: the key's string now; it sets bits, or only empties. */
+void windows_check_slice(const struct command_seen *, struct blob now, bool sets);
 void windows_note_shown(int client, struct blob key, const struct blob *string); /* a string, by a server */
 bool windows_depends_on_clocks(int name);
 uint64_t windows_counts_until_us(const struct call *);  /* at least what the call has added */

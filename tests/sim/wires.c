@@ -16,7 +16,6 @@ static struct {
     size_t count;
 } met[CLIENTS];
 static struct blob scripts[SCRIPT_TOUCH + 1];
-static int served_by[CLIENTS];              /* who has answered each client's last look-up */
 static unsigned runs_met[CLIENTS][SERVERS]; /* the history that each has shown each client last */
 
 /* ---- Scripts have names ---- */
@@ -31,7 +30,7 @@ static void read_scripts(void)
         script_start(&commands, (enum script)i, 0, 0);
         at = strstr(commands.bytes, "EVAL\r\n$") + 7;
         const size_t len = strtoul(at, NULL, 10);
-        scripts[i] = copy_blob((struct blob){strchr(at, '\n') + 1, len});
+        scripts[i] = world_copy((struct blob){strchr(at, '\n') + 1, len});
     }
     commands_free(&commands);
 }
@@ -215,11 +214,11 @@ static void note_read_only(struct wire *wire)
     wire->refused_call = call;
 }
 
-static void execute(struct wire *wire, const struct anchor *at, size_t argc, const struct blob *argv)
+/* What a client may go by: whether what answers it is the truth. */
+static void note_server(struct wire *wire)
 {
     struct server *s = &servers[wire->server];
-    static struct buffer reply;
-    char text[160], key[100];
+    bool lags = false;
 
     if (s->primary >= 0) {
         struct server *primary = &servers[s->primary];
@@ -227,76 +226,76 @@ static void execute(struct wire *wire, const struct anchor *at, size_t argc, con
         node_expire(&primary->node); /* what has expired there, a primary deletes by and by, and tells its replicas */
         replicate(s->primary);
         catch_up(s, false);
-        const bool lags = s->first != NULL || s->node.refuses.stale;
-        if (!wire->knew || world.plan->client[wire->client].from_replicas)
-            world.stale[wire->client] |= lags;
-        world.misled[wire->client] |= lags && !wire->knew;
+        lags = s->first != NULL || s->node.refuses.stale;
     }
-    world.stale[wire->client] |= s->isolated;
-    world.misled[wire->client] |= s->isolated;
+    const bool believes = !wire->knew || world.plan->client[wire->client].from_replicas;
+    world.stale[wire->client] |= s->isolated || (lags && believes);
+    world.misled[wire->client] |= s->isolated || (lags && !wire->knew);
     world.by_primary[wire->client] |= s->primary < 0;
     world.connects[wire->client] = 0;
     runs_met[wire->client][wire->server] = s->node.history;
+}
+
+static bool begins_with(struct blob reply, const char *word)
+{
+    return reply.len >= strlen(word) && memcmp(reply.bytes, word, strlen(word)) == 0;
+}
+
+static void note_reply(struct wire *wire, const struct command_seen *seen, struct blob reply)
+{
+    if (begins_with(reply, "-READONLY") && seen->connected && !wire->mute)
+        note_read_only(wire);
+    if (begins_with(reply, "-MOVED") || begins_with(reply, "-ASK")) {
+        world.redirected_us[wire->client] = net_now_us();
+    } else if (begins_with(reply, "-")) {
+        note(begins_with(reply, "-NOPERM") ? CAUSE_DENIAL : CAUSE_REFUSAL);
+        world.undo_refused |= strcmp(seen->place, "EVAL.undo") == 0;
+    }
+}
+
+static void send_reply(struct wire *wire, struct blob reply)
+{
+    const size_t first = wire->split ? reply.len / 2 : reply.len;
+
+    if (wire->mute || wire->conn == NULL)
+        return;
+    conn_send(wire->conn, reply.bytes, first, 0);
+    if (first < reply.len)
+        conn_send(wire->conn, reply.bytes + first, reply.len - first, 20000);
+    wire->split = false;
+}
+
+static void execute(struct wire *wire, const struct anchor *at, size_t argc, const struct blob *argv, struct blob key)
+{
+    static struct buffer room;
+    struct server *s = &servers[wire->server];
+    const bool ends = may_end_a_life(at->place), is_script = strncmp(at->place, "EVAL", 4) == 0;
+    char text[160], second[100];
+
+    note_server(wire);
     s->node.now_us = clock_at(s);
     keep_dump(s);
-    const bool ends = may_end_a_life(at->place);
+    struct command_seen seen = {.client = wire->client,
+                                .server = wire->server,
+                                .place = at->place,
+                                .argc = argc,
+                                .argv = argv,
+                                .key = key,
+                                .sent_us = wire->offered_us,
+                                .clock_us = clock_at(s),
+                                .connected = wire->conn != NULL && !wire->conn->shut,
+                                .mute = wire->mute,
+                                .met = wire->met,
+                                .asking = wire->session.asking,
+                                .is_truth = s->primary < 0 && !s->isolated,
+                                .by_replica = s->primary >= 0 && wire->knew};
     if (ends)
         oracle_before();
-    reply.len = 0;
-    const bool sets = argc > 3 && (strcmp(at->place, "SETBIT") == 0 ||
-                                   (strcmp(at->place, "BITFIELD") == 0 && argv[2].bytes[0] == 'S'));
-    const bool undoes = argc > 3 && strcmp(at->place, "EVAL.undo") == 0 && wire->conn != NULL && !wire->conn->shut &&
-                        !wire->mute;
-    if (sets && wire->conn != NULL && !wire->conn->shut && !wire->met)
-        oracle_writes(wire->client, argv[1], wire->offered_us);
-    const bool makes = strcmp(at->place, "EVAL.make") == 0, slices = strcmp(at->place, "EVAL.slice") == 0;
-    const unsigned before = makes ? strangers_at(s, argc, argv) : 0;
-    const uint64_t expiry_ms = makes && argc > 3 ? world_expiry_ms(argv[3]) : 0;
-    const bool foreign = argc > 3 && s->primary < 0 && !s->isolated &&
-                         oracle_is_foreign(wire->client, at->place, argv[3]);
-    struct blob now, was = {"", 0};
-    if ((foreign || sets || undoes || slices) && fetch_from(s, argv[sets ? 1 : 3], &now) != NULL)
-        was = copy_blob(now);
-    const bool redirected = wire->session.asking && served_by[wire->client] != wire->server;
-    node_execute(&s->node, &wire->session, argc, argv, &reply);
-    if (sets || undoes) {
-        const struct blob *is = fetch_from(s, argv[sets ? 1 : 3], &now);
-        oracle_bits(wire->client, undoes, was, is != NULL ? *is : (struct blob){"", 0});
-    }
-    if (was.len > 0) {
-        const struct blob *is = fetch_from(s, argv[3], &now);
-        if (slices && is != NULL) {
-            const size_t epoch_at = 2 + strtoul(argv[2].bytes, NULL, 10) + 4;
-            oracle_slice(wire->client, argv[3],
-                         &(struct slice_seen){.was = was,
-                                              .is = *is,
-                                              .epoch = strtoull(argv[epoch_at].bytes, NULL, 10),
-                                              .clock_us = clock_at(s),
-                                              .sets = reply.bytes[0] == '$',
-                                              .late = wire->closed || wire->mute});
-        }
-        if (foreign && is != NULL && (is->len != was.len || memcmp(is->bytes, was.bytes, was.len) != 0))
-            oracle_fail("%s of client %d changes what it has not opened", at->place, wire->client);
-        free((char *)(uintptr_t)was.bytes);
-    }
-    if (makes && reply.len > sizeof "$93\r\n+" && strncmp(reply.bytes, "$93\r\n+", 6) == 0) /* and the trailer */
-        oracle_makes(reply.bytes + 6 + 56);
-    else if (makes && argc > 3 && world_expiry_ms(argv[3]) != expiry_ms)
-        oracle_crosses(argv[3]);
-    if (makes && strangers_at(s, argc, argv) < before)
-        oracle_fail("%s of client %d takes a string that somebody else has put there", at->place, wire->client);
-    if (wire->conn != NULL && !wire->conn->shut && reply.len > 0 && reply.bytes[0] != '-' && argc > 2 &&
-        (strcmp(at->place, "GETBIT") == 0 || strncmp(at->place, "BITFIELD", 8) == 0 ||
-         (strcmp(at->place, "GETRANGE") == 0 && argc == 4 && argv[2].bytes[0] != '-') ||
-         strcmp(at->place, "EVAL.merge") == 0)) {
-        const struct blob name = argv[at->place[0] == 'E' ? 3 : 1];
-        struct blob out;
-        if (redirected)
-            oracle_forget_served(wire->client); /* all is asked again here */
-        oracle_serves(wire->client, wire->server, wire->knew && s->primary >= 0, name, fetch_from(s, name, &out),
-                      at->place[0] == 'B' || argc == 3);
-        served_by[wire->client] = wire->server;
-    }
+    oracle_before_command(&seen);
+    room.len = 0;
+    node_execute(&s->node, &wire->session, argc, argv, &room);
+    const struct blob reply = {room.bytes, room.len};
+    oracle_after_command(&seen, reply);
     if (s->refuses_one) {
         s->refuses_one = false;
         s->refuses_until = 0;
@@ -305,18 +304,10 @@ static void execute(struct wire *wire, const struct anchor *at, size_t argc, con
     replicate(wire->server);
     if (world.trace != NULL)
         world_say("  client %d at %d: %s %s%s%s -> %s", wire->client, wire->server, at->place, at->key,
-                  argc > 2 && strncmp(at->place, "EVAL", 4) != 0 ? " " : "",
-                  argc > 2 && strncmp(at->place, "EVAL", 4) != 0 ? printable(argv[2], key, sizeof key) : "",
-                  printable((struct blob){reply.bytes, reply.len}, text, sizeof text));
-    if (reply.len > 9 && strncmp(reply.bytes, "-READONLY", 9) == 0 && wire->conn != NULL && !wire->conn->shut &&
-        !wire->mute)
-        note_read_only(wire);
-    if (reply.len > 0 && (strncmp(reply.bytes, "-MOVED", 6) == 0 || strncmp(reply.bytes, "-ASK", 4) == 0)) {
-        world.redirected_us[wire->client] = net_now_us();
-    } else if (reply.len > 0 && reply.bytes[0] == '-') {
-        note(strncmp(reply.bytes, "-NOPERM", 7) == 0 ? CAUSE_DENIAL : CAUSE_REFUSAL);
-        world.undo_refused |= strcmp(at->place, "EVAL.undo") == 0;
-    }
+                  argc > 2 && !is_script ? " " : "",
+                  argc > 2 && !is_script ? printable(argv[2], second, sizeof second) : "",
+                  printable(reply, text, sizeof text));
+    note_reply(wire, &seen, reply);
     if (ends)
         oracle_after(wire->client, at->place);
     release_overtaken(wire->client, at->place);
@@ -324,12 +315,8 @@ static void execute(struct wire *wire, const struct anchor *at, size_t argc, con
         wire->wait_until = wire->session.wait_ms > 0 ? net_now_us() + (uint64_t)wire->session.wait_ms * 1000
                                                      : UINT64_MAX;
         (void)answer_wait(wire);
-    } else if (!wire->mute && wire->conn != NULL) {
-        const size_t first = wire->split ? reply.len / 2 : reply.len;
-        conn_send(wire->conn, reply.bytes, first, 0);
-        if (first < reply.len)
-            conn_send(wire->conn, reply.bytes + first, reply.len - first, 20000);
-        wire->split = false;
+    } else {
+        send_reply(wire, reply);
     }
 }
 
@@ -373,7 +360,7 @@ static void carry_out(struct wire *wire)
             break;
         wire->offered_us = conn_offered_us(wire->conn, used + len);
         if (fate == FATE_GOES_ON && servers[wire->server].up)
-            execute(wire, &at, argc, argv);
+            execute(wire, &at, argc, argv, key);
         wire->gone |= fate == FATE_GONE;
         used += len;
         if (fate == FATE_GOES_ON && wire->held_until == 0 && is_end_of_piece(wire, &at)) {
@@ -428,7 +415,7 @@ enum net_answer net_connect(struct conn *conn, int port)
     session_make(&wire->session, (uint64_t)conn->id + 1);
     wires = wire;
     conn->session = wire;
-    oracle_forget_served(conn->client);
+    oracle_connects(conn->client);
     if (servers[i].slow_us > 0 && !world.healed) {
         note(CAUSE_CONNECTION);
         world.struck[conn->client]++;
@@ -462,7 +449,6 @@ void wires_begin(void)
     memset(met, 0, sizeof met);
     memset(runs_met, 0, sizeof runs_met);
     memset(tries, 0, sizeof tries);
-    memset(served_by, 0, sizeof served_by);
 }
 
 void wires_end(void)

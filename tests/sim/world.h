@@ -60,14 +60,18 @@ void world_end(void);
 void world_heal(void); /* all faults end, all servers are up and in step; time passes by net_run */
 void world_say(const char *format, ...) __attribute__((format(printf, 1, 2))); /* into the trace */
 
-void world_call_ended(int client); /* those may go on that wait for it */
+struct blob world_copy(struct blob); /* its bytes are to be freed */
+void world_call_ended(int client);   /* those may go on that wait for it */
 
 const char *world_uri(int client, char *buf, size_t size);
 
 /* The string under a key by the truth; NULL: none. */
 const struct blob *world_fetch(void *unused, struct blob key);
-uint64_t world_clock_us(struct blob key);  /* of the server that has it */
-uint64_t world_expiry_ms(struct blob key); /* 0: none */
+const struct blob *world_fetch_at(int server, struct blob key, struct blob *out); /* as that server has it */
+unsigned world_strangers_at(int server, size_t argc, const struct blob *argv);    /* strings that strangers have put in
+                                                                                 * the place of a script's keys */
+uint64_t world_clock_us(struct blob key);                                         /* of the server that has it */
+uint64_t world_expiry_ms(struct blob key);                                        /* 0: none */
 /* How many replicas of the key's server are up; the string under the key at one of its two: of shard s, bit s tells which. */
 int world_replicas(struct blob key);
 const struct blob *world_fetch_replica(struct blob key, unsigned choice);

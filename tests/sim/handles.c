@@ -1,0 +1,64 @@
+/* handles.c: which filters a client has opened. See handles.h. */
+#include "sim/handles.h"
+
+#include <string.h>
+
+static bool knows(int name, int client, uint64_t root)
+{
+    const struct name *n = &names[name];
+    bool does = n->vague[client];
+
+    for (unsigned i = 0; i < KNOWN; i++)
+        does |= n->known[client][i] == root;
+    return does;
+}
+
+void note_handle(const struct call *c)
+{
+    struct name *n = &names[c->name];
+    const bool opened = c->verb != VERB_OPEN && c->verb != VERB_DELETE && c->verb != VERB_REPLACE &&
+                        c->verb != VERB_REPAIR && c->verb != VERB_LIST && c->verb != VERB_IMPORT;
+
+    if (c->handle != 0 && !knows(c->name, c->client, c->handle))
+        n->known[c->client][n->known_count[c->client]++ % KNOWN] = c->handle;
+    n->vague[c->client] |= c->handle == 0 && opened;
+}
+
+bool may_take(int name, int client, const char *what)
+{
+    if (kind_of(name)->bare || names[name].root == 0)
+        return true;
+    if (strcmp(what, "EVAL.clear") == 0 || strcmp(what, "EVAL.count_down") == 0 || strcmp(what, "EVAL.expire") == 0 ||
+        strcmp(what, "EVAL.slice") == 0)
+        return knows(name, client, names[name].root);
+    return strcmp(what, "EVAL.undo") != 0;
+}
+
+/* Not one that a filter before it has left: that is its own filter's. */
+static bool is_key_of(int name, struct blob key)
+{
+    const struct filter_seen *seen = &names[name].seen;
+    const struct blob *string = world_fetch(NULL, key);
+    struct record_seen record = {.id = 0};
+
+    if (string != NULL)
+        reader_record(*string, &record);
+    for (size_t l = 0; l < seen->links + seen->lingering; l++)
+        for (uint32_t k = 0; k < seen->link[l].root.keys && k < READER_KEYS; k++)
+            if (record.is_record && seen->link[l].ids[k] == record.id && blob_equals(key_of(&seen->link[l], k), key))
+                return true;
+    return false;
+}
+
+bool is_foreign(int client, const char *script, struct blob key)
+{
+    static const char *const scripts[] = {"EVAL.clear", "EVAL.count_up", "EVAL.count_down", "EVAL.slice", "EVAL.merge"};
+    bool compares = false;
+
+    for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++)
+        compares |= strcmp(script, scripts[i]) == 0;
+    for (int i = 0; compares && i < (int)world.plan->names; i++)
+        if (names[i].root != 0 && !kind_of(i)->bare && !knows(i, client, names[i].root) && is_key_of(i, key))
+            return true;
+    return false;
+}
