@@ -12,12 +12,11 @@ enum flag {
     DENYOOM = 4,
     ENLARGES = WRITES | DENYOOM,
     NOSCRIPT = 8,
-    LOADS = 16,  /* also while the server loads */
-    STALE = 32,  /* also on a replica without its primary */
-    NOAUTH = 64, /* also without a password, and while a script is busy */
-    SENTINEL = 128,
+    LOADS = 16, /* also while the server loads */
+    STALE = 32, /* also on a replica without its primary */
+    SENTINEL = 64,
     ANYTIME = NOSCRIPT | LOADS | STALE | SENTINEL,
-    HOLDS = 256 /* it has subcommands, which stand by themselves: "cluster|slots" */
+    HOLDS = 128 /* it has subcommands, which stand by themselves: "cluster|slots" */
 };
 
 /* A command as it is carried out. */
@@ -42,21 +41,19 @@ struct command {
 /* clang-format off */
 #define COMMANDS(X) \
     X("append", append, 3, ENLARGES, 1, 1) X("asking", asking, 1, 0, 0, 0) \
-    X("auth", auth, -2, ANYTIME | NOAUTH, 0, 0) X("bitcount", bitcount, -2, READS, 1, 1) \
+    X("bitcount", bitcount, -2, READS, 1, 1) \
     X("bitfield", bitfield, -2, ENLARGES, 1, 1) X("bitfield_ro", bitfield, -2, READS, 1, 1) \
     X("bitop", bitop, -4, ENLARGES, 2, -1) X("bitpos", bitpos, -3, READS, 1, 1) \
-    X("client", ok, -2, HOLDS | SENTINEL, 0, 0) X("client|setname", client_setname, 3, ANYTIME, 0, 0) \
     X("cluster", ok, -2, HOLDS, 0, 0) X("cluster|slots", cluster_slots, 2, STALE, 0, 0) \
     X("copy", copy, -3, ENLARGES, 1, 2) X("dbsize", dbsize, 1, READS, 0, 0) X("decr", add, 2, ENLARGES, 1, 1) X("decrby", add, 3, ENLARGES, 1, 1) \
     X("del", del, -2, WRITES, 1, -1) X("eval", eval, -3, NOSCRIPT | STALE, 3, 0) \
-    X("exists", exists, -2, READS, 1, -1) X("expire", expire, -3, WRITES, 1, 1) \
-    X("expireat", expire, -3, WRITES, 1, 1) X("expiretime", ttl, 2, READS, 1, 1) \
+    X("exists", exists, -2, READS, 1, -1) \
     X("flushall", flush, -1, WRITES, 0, 0) X("get", get, 2, READS, 1, 1) X("getbit", getbit, 3, READS, 1, 1) \
     X("getrange", getrange, 4, READS, 1, 1) X("hget", hget, 3, READS, 1, 1) X("hgetall", hgetall, 2, READS, 1, 1) \
     X("hset", hset, -4, ENLARGES, 1, 1) X("incr", add, 2, ENLARGES, 1, 1) X("incrby", add, 3, ENLARGES, 1, 1) \
     X("info", info, -1, LOADS | STALE | SENTINEL, 0, 0) X("keys", keys, 2, READS, 0, 0) \
-    X("persist", persist, 2, WRITES, 1, 1) X("pexpire", expire, -3, WRITES, 1, 1) \
-    X("pexpireat", expire, -3, WRITES, 1, 1) X("pexpiretime", ttl, 2, READS, 1, 1) \
+    X("persist", persist, 2, WRITES, 1, 1) X("pexpire", pexpire, -3, WRITES, 1, 1) \
+    X("pexpiretime", ttl, 2, READS, 1, 1) \
     X("ping", ping, -1, SENTINEL, 0, 0) X("psetex", psetex, 4, ENLARGES, 1, 1) X("pttl", ttl, 2, READS, 1, 1) \
     X("readonly", readonly, 1, LOADS | STALE, 0, 0) X("rename", rename, 3, WRITES, 1, 2) \
     X("role", role, 1, ANYTIME, 0, 0) X("scan", scan, -2, READS, 0, 0) X("select", select, 2, LOADS | STALE, 0, 0) \

@@ -94,10 +94,9 @@ bool run_copy(struct run *run)
 
 /* ---- Times to live ---------------------------------------------------------------------------- */
 
-/* EXPIRE, PEXPIRE, EXPIREAT, PEXPIREAT, without the conditions of 7.0. */
-bool run_expire(struct run *run)
+/* Without the conditions of 7.0. */
+bool run_pexpire(struct run *run)
 {
-    const char *name = run->command->name;
     const long long now = (long long)node_now_ms(run->node);
     long long when;
 
@@ -105,9 +104,8 @@ bool run_expire(struct run *run)
         return fail(run, "Unsupported option %.*s", (int)run->argv[3].len, run->argv[3].bytes);
     if (!take_int(run, 2, &when, NULL))
         return false;
-    if ((name[0] != 'p' && __builtin_mul_overflow(when, 1000, &when)) ||
-        (name[strlen(name) - 1] != 't' && __builtin_add_overflow(when, now, &when)))
-        return fail(run, "invalid expire time in '%s' command", name);
+    if (__builtin_add_overflow(when, now, &when))
+        return fail(run, "invalid expire time in 'pexpire' command");
     struct key *key = key_look(run, 1);
     if (key == NULL)
         return put_int(run, 0);
@@ -119,7 +117,7 @@ bool run_expire(struct run *run)
     return put_int(run, 1);
 }
 
-/* TTL, PTTL, EXPIRETIME, PEXPIRETIME */
+/* TTL, PTTL, PEXPIRETIME */
 bool run_ttl(struct run *run)
 {
     const char *name = run->command->name;

@@ -210,8 +210,6 @@ static bool may_run(struct run *run)
 
     if (!has_arity(run))
         return fail(run, "wrong number of arguments for '%s' command", run->command->name);
-    if (node->password != NULL && !run->session->authenticated && (flags & NOAUTH) == 0)
-        return fail(run, "-NOAUTH Authentication required.");
     if ((error = why_denied(run, false)) != NULL)
         return fail(run, "%s", error);
     if (!is_here(run))
@@ -222,7 +220,7 @@ static bool may_run(struct run *run)
         return fail(run, "-MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.");
     if (node->refuses.loading && (flags & LOADS) == 0)
         return fail(run, "-LOADING Redis is loading the dataset in memory");
-    if (node->refuses.busy && (flags & NOAUTH) == 0)
+    if (node->refuses.busy)
         return fail(run, "-BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.");
     return true;
 }

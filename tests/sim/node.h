@@ -95,7 +95,6 @@ struct node {
     uint64_t now_us; /* its clock, since 1970; TIME within a script of 7.0 moves it on */
     bool replica;    /* of `primary_host`: READONLY; it hides expired keys and does not delete them */
     struct refusing refuses;
-    const char *password;                 /* NULL: none is wanted */
     const struct cluster *cluster;        /* NULL: no cluster */
     int me;                               /* this node's index there */
     const struct sentinel_view *sentinel; /* NULL: it is no Sentinel */
@@ -122,7 +121,7 @@ struct node {
 struct session {
     uint64_t id;
     int db;
-    bool authenticated, asking, readonly;
+    bool asking, readonly;
     uint64_t last_write_offset;       /* what WAIT waits for, from 7.2 on; up to 7.0 it is node->offset */
     bool waits;                       /* WAIT was sent: nothing was replied; the world answers when it is so */
     long long wait_replicas, wait_ms; /* 0 ms: for ever */

@@ -1,7 +1,7 @@
 /* serve.c: serves a simulated server over sockets, with the real time, so that the tests of real servers run on it:
  *
  *   HIBLOOM_TEST_SERVER=build/tests/sim/serve build/tests/redis/...
- *   serve [--port N] [--unixsocket PATH] [--requirepass WORDS] [--dir PATH] [--cluster-enabled yes]
+ *   serve [--port N] [--unixsocket PATH] [--dir PATH] [--cluster-enabled yes]
  *
  * Other options are taken and ignored. It keeps nothing, has no replicas, and ends with its process. WAIT is answered 0
  * when its time is over. A node of a cluster hears no rumours: CLUSTER MEET asks the other node once, and each SETSLOT
@@ -329,8 +329,6 @@ static void set_option(const char *name, const char *value)
     } else if (strcmp(name, "--unixsocket") == 0) {
         snprintf(un.sun_path, sizeof un.sun_path, "%s", value);
         polled[1].fd = listen_at(&un, sizeof un, AF_UNIX);
-    } else if (strcmp(name, "--requirepass") == 0) {
-        node.password = value;
     } else if (strcmp(name, "--cluster-enabled") == 0) {
         node.cluster = &cluster;
     } else if (strcmp(name, "--dir") == 0 && chdir(value) != 0) {

@@ -29,23 +29,6 @@ bool run_time(struct run *run)
     return put_array(run, 2) && put_number(run, now / 1000000) && put_number(run, now % 1000000);
 }
 
-bool run_auth(struct run *run)
-{
-    const char *wanted = run->node->password;
-
-    if (run->argc > 3)
-        return fail(run, "syntax error");
-    if (run->argc == 2 && wanted == NULL)
-        return fail(run,
-                    "AUTH <password> called without any password configured for the default user. Are you sure your "
-                    "configuration is correct?");
-    if ((run->argc == 3 && !blob_equals(run->argv[1], blob_of("default"))) ||
-        (wanted != NULL && !blob_equals(run->argv[run->argc - 1], blob_of(wanted))))
-        return fail(run, "-WRONGPASS invalid username-password pair or user is disabled.");
-    run->session->authenticated = true;
-    return put_ok(run);
-}
-
 static const char *version_of(const struct node *node)
 {
     static char text[32];
@@ -57,14 +40,6 @@ static const char *version_of(const struct node *node)
 static const char *mode_of(const struct node *node)
 {
     return node->sentinel != NULL ? "sentinel" : node->cluster != NULL ? "cluster" : "standalone";
-}
-
-bool run_client_setname(struct run *run)
-{
-    for (size_t i = 0; i < run->argv[2].len; i++)
-        if (run->argv[2].bytes[i] < '!' || run->argv[2].bytes[i] > '~')
-            return fail(run, "Client names cannot contain spaces, newlines or special characters.");
-    return put_ok(run);
 }
 
 /* ---- What it says of itself ------------------------------------------------------------------- */

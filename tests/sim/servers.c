@@ -167,7 +167,6 @@ void do_command(int server, size_t argc, const struct blob *argv)
     const struct refusing refuses = s->node.refuses;
 
     session_make(&session, 0);
-    session.authenticated = true;
     s->node.now_us = clock_at(s);
     s->node.cluster = NULL;
     s->node.refuses = (struct refusing){.full = false};
