@@ -382,7 +382,7 @@ SIM_NODE  := $(patsubst %,$(SIM)/%.o,node keyspace answers keys values bits serv
 SIM_WORLD := net fiber loop world servers slots outages wires faults plan
 SIM_CALLS := sim client oracle names handles items times windows watch causes left reader
 SIM_OBJ   := $(SIM_NODE) $(patsubst %,$(SIM)/%.o,$(SIM_WORLD) $(SIM_CALLS))
-SIM_LIBS  := -lluajit-5.1 -lcrypto
+SIM_LIBS  := -lluajit-5.1
 # What the library and hiredis call of libc: the simulator's in their place.
 SIM_WRAPS := clock_gettime close connect fcntl freeaddrinfo getaddrinfo getentropy getsockopt nanosleep poll \
              pthread_sigmask read recv send setsockopt shutdown sigpending sigtimedwait socket write

@@ -9,7 +9,6 @@
 #include <lua.h>
 #include <lualib.h>
 #include <math.h>
-#include <openssl/sha.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,21 +60,14 @@ static int throw(lua_State * lua, const char *text)
     return lua_error(lua);
 }
 
-/* Makes any error such a table, with the line of the script; LuaJIT does not know it behind a tail call. */
-static int note_line(lua_State *lua)
+/* Makes any error such a table. */
+static int note_error(lua_State *lua)
 {
-    lua_Debug at = {.currentline = 1, .source = ""};
-
     if (!lua_istable(lua, 1)) {
-        lua_createtable(lua, 0, 3);
+        lua_createtable(lua, 0, 1);
         lua_pushfstring(lua, "ERR %s", lua_isstring(lua, 1) ? lua_tostring(lua, 1) : luaL_typename(lua, 1));
         lua_setfield(lua, -2, "err");
-        lua_replace(lua, 1);
     }
-    for (int level = 1; strcmp(at.source, "@user_script") != 0 && lua_getstack(lua, level, &at); level++)
-        lua_getinfo(lua, "Sl", &at);
-    lua_pushinteger(lua, at.currentline);
-    lua_setfield(lua, 1, "line");
     return 1;
 }
 
@@ -268,21 +260,14 @@ static void put_lua(struct run *run, lua_State *lua)
     lua_pop(lua, 1);
 }
 
-/* Takes the error on the top of the stack. */
+/* Takes the error on the top of the stack. Its words end as Redis has them, but the script and the line are left open:
+ * LuaJIT does not know the line behind a tail call. */
 static void put_failure(struct run *run, lua_State *lua)
 {
-    unsigned char digest[SHA_DIGEST_LENGTH];
-    char sha[2 * SHA_DIGEST_LENGTH + 1];
-
-    SHA1((const unsigned char *)run->argv[1].bytes, run->argv[1].len, digest);
-    for (size_t i = 0; i < sizeof digest; i++)
-        snprintf(sha + 2 * i, 3, "%02x", digest[i]);
-    if (lua_istable(lua, -1)) {
+    if (lua_istable(lua, -1))
         lua_getfield(lua, -1, "err");
-        lua_getfield(lua, -2, "line");
-    }
-    if (lua_isstring(lua, -1) && lua_isstring(lua, -2))
-        lua_pushfstring(lua, "%s script: %s, on @user_script:%s.", lua_tostring(lua, -2), sha, lua_tostring(lua, -1));
+    if (lua_type(lua, -1) == LUA_TSTRING)
+        lua_pushfstring(lua, "%s script: 0, on @user_script:0.", lua_tostring(lua, -1));
     const char *words = lua_isstring(lua, -1) ? lua_tostring(lua, -1) : "ERR Error running script";
     put_line(run, '-', words, strlen(words));
 }
@@ -329,7 +314,7 @@ bool run_eval(struct run *run)
         return fail(run, keys < 0 ? "Number of keys can't be negative"
                                   : "Number of keys can't be greater than number of args");
     lua = lua != NULL ? lua : new_state();
-    lua_pushcfunction(lua, note_line);
+    lua_pushcfunction(lua, note_error);
     if (push_script(run, lua, run->argv[1])) {
         node = run->node;
         node->in_script = true;
