@@ -38,14 +38,13 @@ bool may_take(int name, int client, const char *what)
 static bool is_key_of(int name, struct blob key)
 {
     const struct filter_seen *seen = &names[name].seen;
-    const struct blob *string = world_fetch(NULL, key);
-    struct record_seen record = {.id = 0};
+    struct record_seen record;
 
-    if (string != NULL)
-        reader_record(*string, &record);
+    if (!read_key(key, &record) || !record.is_record)
+        return false;
     for (size_t l = 0; l < seen->links + seen->lingering; l++)
         for (uint32_t k = 0; k < seen->link[l].root.keys && k < READER_KEYS; k++)
-            if (record.is_record && seen->link[l].ids[k] == record.id && blob_equals(key_of(&seen->link[l], k), key))
+            if (seen->link[l].ids[k] == record.id && blob_equals(key_of(&seen->link[l], k), key))
                 return true;
     return false;
 }

@@ -38,13 +38,9 @@ static bool has_late_bits(int name)
     if ((n->seen.status == HIBLOOM_EMISMATCH || damaged) && !caused(CAUSE_LOSS, 1) && !was_expired(name))
         return true;
     for (size_t l = 0; n->seen.status == 0 && l < n->seen.links; l++)
-        for (uint32_t k = 0; k < n->seen.link[l].root.keys; k++) {
-            const struct blob *string = world_fetch(NULL, key_of(&n->seen.link[l], k));
-            if (string != NULL)
-                reader_record(*string, &record);
-            if (string != NULL && !record.is_record)
+        for (uint32_t k = 0; k < n->seen.link[l].root.keys; k++)
+            if (read_key(key_of(&n->seen.link[l], k), &record) && !record.is_record)
                 return true;
-        }
     return false;
 }
 

@@ -175,6 +175,15 @@ static bool same_life(int name, const struct filter_seen *now, const struct filt
     return true;
 }
 
+bool read_key(struct blob key, struct record_seen *record)
+{
+    const struct blob *string = world_fetch(NULL, key);
+
+    if (string != NULL)
+        reader_record(*string, record);
+    return string != NULL;
+}
+
 bool is_taken(int name)
 {
     return world_fetch(NULL, blob_of(oracle_name(name))) != NULL ||
@@ -288,14 +297,11 @@ uint32_t may_go_by_itself(int name)
 /* The link behind the last one that is ready. */
 static bool is_being_made(int name, const struct filter_seen *seen)
 {
-    struct record_seen record = {.is_record = false};
+    struct record_seen record;
     char key[16];
 
     snprintf(key, sizeof key, "%s:+%zu", oracle_name(name), seen->links);
-    const struct blob *string = world_fetch(NULL, blob_of(key));
-    if (string != NULL)
-        reader_record(*string, &record);
-    return record.is_record && record.state == 'c';
+    return read_key(blob_of(key), &record) && record.is_record && record.state == 'c';
 }
 
 /* A link of which another tells is never made anew: only a repair does that (docs/format.md, 11 and 15). One that went

@@ -99,7 +99,8 @@ int name_of_key(struct blob key);                              /* -1: none */
 bool some_link_has(const struct reader *, int name, const struct filter_seen *, struct blob item);
 uint32_t items_there(int name, const struct filter_seen *, uint32_t of);
 bool has_several_keys(int name);
-bool is_taken(int name); /* a string is under the name, be it of a filter or not */
+bool read_key(struct blob key, struct record_seen *); /* false: there is none */
+bool is_taken(int name);                              /* a string is under the name, be it of a filter or not */
 
 /* ---- Moments ---- */
 

@@ -57,13 +57,9 @@ static bool some_key_is_left(int name)
     struct record_seen record;
 
     for (size_t l = 0; l < seen->links && seen->status == 0; l++)
-        for (uint32_t k = 0; k < seen->link[l].root.keys; k++) {
-            const struct blob *string = world_fetch(NULL, key_of(&seen->link[l], k));
-            if (string != NULL)
-                reader_record(*string, &record);
-            if (string != NULL && record.is_record && record.id == seen->link[l].ids[k])
+        for (uint32_t k = 0; k < seen->link[l].root.keys; k++)
+            if (read_key(key_of(&seen->link[l], k), &record) && record.is_record && record.id == seen->link[l].ids[k])
                 return true;
-        }
     return false;
 }
 

@@ -197,8 +197,10 @@ int owner_of(struct blob key)
     return slots_owner(key);
 }
 
-const struct blob *fetch_from(struct server *s, struct blob key, struct blob *out)
+const struct blob *world_fetch_at(int server, struct blob key, struct blob *out)
 {
+    struct server *s = &servers[server];
+
     s->node.now_us = clock_at(s);
     const struct key *found = node_find(&s->node, 0, key);
     if (found == NULL || node_expired(&s->node, found))
@@ -207,17 +209,12 @@ const struct blob *fetch_from(struct server *s, struct blob key, struct blob *ou
     return out;
 }
 
-const struct blob *world_fetch_at(int server, struct blob key, struct blob *out)
-{
-    return fetch_from(&servers[server], key, out);
-}
-
 const struct blob *world_fetch(void *unused, struct blob key)
 {
     static struct blob out[8];
     static unsigned turn;
 
-    return fetch_from(&servers[owner_of(key)], key, &out[turn++ % 8]);
+    return world_fetch_at(owner_of(key), key, &out[turn++ % 8]);
 }
 
 uint64_t world_clock_us(struct blob key)
@@ -305,7 +302,7 @@ bool world_strangers_are_well(void)
 {
     for (int i = 0; i < data_count; i++) {
         struct blob out;
-        const struct blob *found = servers[i].primary < 0 ? fetch_from(&servers[i], blob_of("stranger"), &out) : NULL;
+        const struct blob *found = servers[i].primary < 0 ? world_fetch_at(i, blob_of("stranger"), &out) : NULL;
         if (found != NULL && (found->len != 4 || memcmp(found->bytes, "mine", 4) != 0))
             return false;
         if (found == NULL && servers[i].primary < 0 && world.last_us[CAUSE_LOSS] == 0 && world.last_us[CAUSE_KEYS] == 0)
@@ -322,8 +319,6 @@ static void make_server(int i, int primary)
 
     *s = (struct server){.up = true, .primary = primary, .heir = -1, .end = &s->first};
     node_make(&s->node, (int)world.plan->version);
-    node_make(&s->dump, (int)world.plan->version);
-    node_make(&s->older, (int)world.plan->version);
     s->node.is_valkey = world.plan->valkey != 0;
     s->node.host = peers[i].host = "127.0.0.1";
     s->node.port = peers[i].port = BASE_PORT + i;

@@ -54,6 +54,5 @@ void do_command(int server, size_t argc, const struct blob *argv);
     do_command((server), sizeof((struct blob[]){__VA_ARGS__}) / sizeof(struct blob), (const struct blob[]){__VA_ARGS__})
 
 int owner_of(struct blob key);
-const struct blob *fetch_from(struct server *, struct blob key, struct blob *out);
 
 #endif
