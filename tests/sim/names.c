@@ -66,11 +66,6 @@ void oracle_ids(int name, uint64_t ids[CALL_KEYS])
     memcpy(ids, names[name].seen.link[0].ids, CALL_KEYS * sizeof *ids);
 }
 
-bool caused(enum cause cause, uint64_t since)
-{
-    return world.last_us[cause] >= since && world.last_us[cause] != 0;
-}
-
 /* ---- The raw keys ---- */
 
 static const char *root_of_several(int name)
@@ -96,11 +91,6 @@ struct blob key_of(const struct link_seen *link, uint32_t number)
 uint64_t clock_of(int name)
 {
     return world_clock_us(root_key(name));
-}
-
-const struct kind *kind_of(int name)
-{
-    return plan_kind(world.plan, name);
 }
 
 int name_of_key(struct blob key)

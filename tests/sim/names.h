@@ -87,11 +87,18 @@ extern struct call *calls; /* in flight; those of killed clients stay, as they m
 extern const struct reader truth;
 
 void fail_call(const struct call *, const char *format, ...) __attribute__((format(printf, 2, 3)));
-bool caused(enum cause, uint64_t since);
+static inline bool caused(enum cause cause, uint64_t since)
+{
+    return world.last_us[cause] >= since && world.last_us[cause] != 0;
+}
 
 /* ---- The raw keys ---- */
 
-const struct kind *kind_of(int name);
+static inline const struct kind *kind_of(int name)
+{
+    return plan_kind(world.plan, name);
+}
+
 struct blob root_key(int name);
 struct blob key_of(const struct link_seen *, uint32_t number); /* it lasts until the next call */
 uint64_t clock_of(int name);                                   /* of the root's server */

@@ -84,7 +84,7 @@ struct command_seen {
     bool is_truth, by_replica;         /* the server's data count; it is a replica, as the client knows */
     /* What the oracles note between the two: */
     struct blob was; /* the key's string */
-    bool foreign, redirected;
+    bool watched, foreign, redirected;
     unsigned strangers;
     uint64_t expiry_ms;
 };

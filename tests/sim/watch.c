@@ -172,7 +172,12 @@ static void bits_change(int client, bool undone, struct blob was, struct blob is
 
 static bool is(const struct command_seen *seen, const char *place)
 {
-    return strcmp(seen->place, place) == 0;
+    return seen->place[0] == place[0] && strcmp(seen->place, place) == 0;
+}
+
+static bool is_script(const struct command_seen *seen, const char *name)
+{
+    return seen->place[0] == 'E' && seen->key.len > 0 && strcmp(seen->place + 5, name) == 0;
 }
 
 static bool sets_bits(const struct command_seen *seen)
@@ -182,14 +187,14 @@ static bool sets_bits(const struct command_seen *seen)
 
 static bool undoes(const struct command_seen *seen)
 {
-    return is(seen, "EVAL.undo") && seen->key.len > 0 && seen->connected && !seen->mute;
+    return is_script(seen, "undo") && seen->connected && !seen->mute;
 }
 
 static bool looks(const struct command_seen *seen)
 {
     return seen->argc > 2 &&
            (is(seen, "GETBIT") || strncmp(seen->place, "BITFIELD", 8) == 0 ||
-            (is(seen, "GETRANGE") && seen->argc == 4 && seen->argv[2].bytes[0] != '-') || is(seen, "EVAL.merge"));
+            (is(seen, "GETRANGE") && seen->argc == 4 && seen->argv[2].bytes[0] != '-') || is_script(seen, "merge"));
 }
 
 void oracle_before_command(struct command_seen *seen)
@@ -198,15 +203,15 @@ void oracle_before_command(struct command_seen *seen)
 
     if (sets_bits(seen) && seen->connected && !seen->met)
         writes(seen->client, seen->key, seen->sent_us);
-    if (is(seen, "EVAL.make")) {
+    if (is_script(seen, "make")) {
         seen->strangers = world_strangers_at(seen->server, seen->argc, seen->argv);
         seen->expiry_ms = world_expiry_ms(seen->key);
     }
     seen->redirected = seen->asking && served_by[seen->client] != seen->server;
-    seen->foreign = seen->is_truth && is_foreign(seen->client, seen->place, seen->key);
+    seen->foreign = seen->place[0] == 'E' && seen->is_truth && is_foreign(seen->client, seen->place, seen->key);
+    seen->watched = seen->foreign || sets_bits(seen) || undoes(seen) || is_script(seen, "slice");
     seen->was = (struct blob){"", 0};
-    if ((seen->foreign || sets_bits(seen) || undoes(seen) || is(seen, "EVAL.slice")) &&
-        world_fetch_at(seen->server, seen->key, &now) != NULL)
+    if (seen->watched && world_fetch_at(seen->server, seen->key, &now) != NULL)
         seen->was = world_copy(now);
 }
 
@@ -220,7 +225,7 @@ static void check_change(const struct command_seen *seen, struct blob reply)
         bits_change(seen->client, undoes(seen), was, now != NULL ? *now : (struct blob){"", 0});
     if (was.len == 0)
         return;
-    if (is(seen, "EVAL.slice") && now != NULL)
+    if (is_script(seen, "slice") && now != NULL)
         windows_check_slice(seen, *now, reply.bytes[0] == '$');
     if (seen->foreign && now != NULL && !blob_equals(*now, was))
         oracle_fail("%s of client %d changes what it has not opened", seen->place, seen->client);
@@ -241,8 +246,9 @@ void oracle_after_command(struct command_seen *seen, struct blob reply)
 {
     struct blob room;
 
-    check_change(seen, reply);
-    if (is(seen, "EVAL.make"))
+    if (seen->watched)
+        check_change(seen, reply);
+    if (is_script(seen, "make"))
         check_make(seen, reply);
     if (!seen->connected || reply.len == 0 || reply.bytes[0] == '-' || !looks(seen))
         return;
