@@ -238,15 +238,17 @@ static void settle(struct call *c, hibloom_status status, bool open_end)
     }
 }
 
-/* To take bits back it connects once more, and only retry_ms lets it try again. */
+/* To take bits back it connects once more, and only retry_ms lets it try again. A connection that has died since the
+ * guard's answer is made anew, too. */
 static void check_connects(const struct call *c)
 {
     const struct name *n = &names[c->name];
     const struct client_settings *s = &world.plan->client[c->client];
 
     if ((c->verb == VERB_ADD || c->verb == VERB_ADD_NEW) && world.plan->topology == STANDALONE && !s->loop &&
-        s->retry_ms == 0 && world.connects_most[c->client] > 1 && !kind_of(c->name)->growing &&
-        !kind_of(c->name)->window && c->handle != 0 && c->handle == oracle_root(c->name) && c->lives == n->lives &&
+        s->retry_ms == 0 && world.connects_most[c->client] > 1u + caused(CAUSE_RESTART, c->begun_us) &&
+        !kind_of(c->name)->growing && !kind_of(c->name)->window && c->handle != 0 &&
+        c->handle == oracle_root(c->name) && c->lives == n->lives &&
         memcmp(c->ids, n->seen.link[0].ids, sizeof c->ids) == 0)
         fail_call(c, "it tries to connect %u times in a row", world.connects_most[c->client]);
 }

@@ -120,12 +120,11 @@ static void writes(int client, struct blob key, uint64_t sent_us)
             !holds(world_fetch(NULL, key), c->ids[number_of(c->name, key)]))
             oracle_fail("call %d of client %d sets bits in a key of '%s' which it was told is lost", c->ordinal, client,
                         oracle_name(c->name));
-        /* What was redirected in the call goes on, if the call is as young. A proof that is late is asked once more. But
-         * the library holds back what it sends for one filter of pairs until the others are answered, too. */
+        /* What was redirected in the call goes on, if the call is as young. A proof that is late is asked once more.  */
         const uint64_t shown = names[c->name].shown_us[client];
         const uint64_t since = shown < c->begun_us && world.redirected_us[client] >= c->begun_us ? c->begun_us : shown;
-        if (of_client == 1 && !caused(CAUSE_LOSS, c->begun_us) && !world.misled[client] &&
-            world.struck[client] <= c->struck + 1 && sent_us > since + 110000)
+        if (!caused(CAUSE_LOSS, c->begun_us) && !world.misled[client] && world.struck[client] <= c->struck + 1 &&
+            sent_us > since + 110000)
             oracle_fail("call %d of client %d sets bits in '%s', which it has not seen for %u ms", c->ordinal, client,
                         oracle_name(c->name), (unsigned)((sent_us - names[c->name].shown_us[client]) / 1000));
     }
@@ -201,7 +200,7 @@ void oracle_before_command(struct command_seen *seen)
 {
     struct blob now;
 
-    if (sets_bits(seen) && seen->connected && !seen->met)
+    if (sets_bits(seen) && seen->connected && !seen->met && seen->is_truth)
         writes(seen->client, seen->key, seen->sent_us);
     if (is_script(seen, "make")) {
         seen->strangers = world_strangers_at(seen->server, seen->argc, seen->argv);
