@@ -9,7 +9,7 @@
 
 static void go_on(struct links *);
 static void run_root(struct links *);
-static void grow(struct links *);
+static void tell(struct links *, uint32_t number);
 
 /* ---- The inner task -------------------------------------------------------------------- */
 
@@ -117,8 +117,6 @@ static bool tells(const struct link *link)
     return link->grown && !link->untold;
 }
 
-static void tell(struct links *, uint32_t number);
-
 static void take_state(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
     struct links *l = (struct links *)((char *)talk - offsetof(struct links, talk));
@@ -218,7 +216,7 @@ static void link_has_ttl(struct links *l)
 static void root_proven(struct links *l)
 {
     if (end_inner(l))
-        grow(l);
+        tell(l, l->next.link);
     else
         open_again(l);
 }
@@ -233,7 +231,7 @@ static bool makes_again(struct links *l)
     l->dead = l->life.foreign;
     task_release(&l->inner);
     if (l->life.overtaken)
-        grow(l);
+        tell(l, l->next.link); /* the same one: a further one would be one too many */
     else
         prove(l, l->task.link, root_proven);
     return true;
@@ -248,7 +246,7 @@ static void link_mended(struct links *l)
         if (before_next(l)->grown)
             go_on(l);
         else
-            grow(l);
+            tell(l, l->next.link);
     }
 }
 

@@ -130,7 +130,17 @@ void oracle_after_loss(void)
 
 /* ---- Calls ---- */
 
-/* Each handle is told once of another run of the server. */
+/* On a loop one that began earlier may be told of it, and end later. */
+static bool another_may_be_told(const struct call *c)
+{
+    for (const struct call *other = calls; other != NULL; other = other->next)
+        if (other != c && other->client == c->client && other->name == c->name)
+            return true;
+    return false;
+}
+
+/* Each handle is told once of another run of the server. If a server is demoted by hand, beside Sentinels, and its
+ * clients are not disconnected, it answers them as before. */
 static void check_told(const struct call *c, hibloom_status status)
 {
     struct name *n = &names[c->name];
@@ -152,7 +162,8 @@ static void check_told(const struct call *c, hibloom_status status)
         return;
     }
     if (*known != 0 && *known != c->run && now == c->run && !s->accept_restarts && !s->from_replicas && s->near < 2 &&
-        !caused(CAUSE_SLOTS, 1) && !caused(CAUSE_DENIAL, 1) &&
+        !caused(CAUSE_SLOTS, 1) && !caused(CAUSE_DENIAL, 1) && !another_may_be_told(c) &&
+        !(world.plan->topology == SENTINEL && world.misled[c->client]) &&
         !(world.plan->topology == CLUSTER && (has_several_keys(c->name) || kind_of(c->name)->growing)))
         fail_call(c, "OK, but its handle of '%s' was not told that the server is another run %lx, not %lx",
                   oracle_name(c->name), c->run, *known);
@@ -238,7 +249,7 @@ static void settle(struct call *c, hibloom_status status, bool open_end)
     }
 }
 
-/* To take bits back it connects once more, and only retry_ms lets it try again. A connection that has died since the
+/* To take bits back each filter's part of it connects once more, and only retry_ms lets it try again. A connection that has died since the
  * guard's answer is made anew, too. */
 static void check_connects(const struct call *c)
 {
@@ -246,7 +257,7 @@ static void check_connects(const struct call *c)
     const struct client_settings *s = &world.plan->client[c->client];
 
     if ((c->verb == VERB_ADD || c->verb == VERB_ADD_NEW) && world.plan->topology == STANDALONE && !s->loop &&
-        s->retry_ms == 0 && world.connects_most[c->client] > 1u + caused(CAUSE_RESTART, c->begun_us) &&
+        s->retry_ms == 0 && world.connects_most[c->client] > world.plan->names + caused(CAUSE_RESTART, c->begun_us) &&
         !kind_of(c->name)->growing && !kind_of(c->name)->window && c->handle != 0 &&
         c->handle == oracle_root(c->name) && c->lives == n->lives &&
         memcmp(c->ids, n->seen.link[0].ids, sizeof c->ids) == 0)
