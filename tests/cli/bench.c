@@ -83,20 +83,16 @@ static const char json_reader[] = "import json, sys\n"
                                   "               'commands_per_item', 'one_item_a_call_per_s'))\n"
                                   "    print(row['layout'], row['call'], row['commands'])\n";
 
-static void assert_json(const struct text *said)
+static void assert_json(const char *said)
 {
     char expected[1024] = "10000000 0.001 1000\n";
-    struct program python;
 
     for (size_t i = 0; i < N_ROWS; i++)
         snprintf(expected + strlen(expected), sizeof expected - strlen(expected), "%s %s %s\n", rows[i][0], rows[i][1],
                  rows[i][2]);
-    program_start_at(&python, "python3", ARGS("-c", json_reader), NULL);
-    program_write(&python, said->data, said->len);
-    program_end(&python);
-    if (python.exit != 0 || strcmp(python.said.data, expected) != 0)
-        fail_msg("%s%s%s", said->data, python.said.data, python.complained.data);
-    program_free(&python);
+    const struct program *python = ran_by("python3", said, ARGS("-c", json_reader));
+    if (python->exit != 0 || strcmp(python->said.data, expected) != 0)
+        fail_msg("%s%s%s", said, python->said.data, python->complained.data);
 }
 
 /* Both at once, since each takes ten seconds. A signal that was switched off, as by nohup, ends none. */
@@ -120,7 +116,7 @@ static void it_prints_all_rows_and_leaves_nothing(void **state)
     assert_int_equal(people.exit, 0);
     assert_int_equal(json.exit, 0);
     assert_rows(people.said.data);
-    assert_json(&json.said);
+    assert_json(json.said.data);
     assert_int_equal(answer(server, "DBSIZE"), 0);
     program_free(&people);
     program_free(&json);

@@ -105,13 +105,10 @@ static void what_the_help_says_makes_a_file(void **state)
     char *dir = temp_dir_make(), *path = temp_dir_path(dir, "dump");
     const char *name = TEST_NAME;
     struct bytes printed = {0};
-    struct program p;
 
-    program_start_at(&p, "sh", ARGS("-c", sh, dir, scripted_server_socket(there)), NULL);
-    program_end(&p);
-    if (p.exit != 0 || p.complained.len != 0)
-        fail_msg("sh: exit %d, \"%s\"", p.exit, p.complained.data);
-    program_free(&p);
+    const struct program *p = ran_by("sh", "", ARGS("-c", sh, dir, scripted_server_socket(there)));
+    if (p->exit != 0 || p->complained.len != 0)
+        fail_msg("sh: exit %d, \"%s\"", p->exit, p->complained.data);
     module_dump_print(&a->dump, &printed);
     assert_file(path, printed.data, printed.len);
     assert_run("", 0, "", "", "import", name, "--redisbloom-file", path);

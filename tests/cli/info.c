@@ -44,15 +44,11 @@ static const char json_reader[] =
 
 static void assert_json(const char *json, const char *expected)
 {
-    struct program python;
+    const struct program *python = ran_by("python3", json, ARGS("-c", json_reader));
 
-    program_start_at(&python, "python3", ARGS("-c", json_reader), NULL);
-    program_write(&python, json, strlen(json));
-    program_end(&python);
-    if (python.exit != 0)
-        fail_msg("not JSON: %s%s", json, python.complained.data);
-    assert_string_equal(python.said.data, expected);
-    program_free(&python);
+    if (python->exit != 0)
+        fail_msg("not JSON: %s", python->complained.data);
+    assert_string_equal(python->said.data, expected);
 }
 
 /* info --json of an existing filter of one key. Redis says how many bytes it has; they are the member before the last. */

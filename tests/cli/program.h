@@ -261,14 +261,24 @@ static inline void program_run(struct program *p, const char *input, size_t len,
 
 #define ARGS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-/* The same with this text as its input, for a look at what came of it. It lasts until the next one. */
+/* A run of it, or of another program, with this text as its input, for a look at what came of it. It lasts until the
+ * next one, which may read what it said. */
+static inline const struct program *ran_by(const char *path, const char *input, const char *const args[])
+{
+    static struct program last = {.in = -1, .out = -1, .err = -1};
+    struct program p;
+
+    program_start_at(&p, path, args, NULL);
+    program_write(&p, input, strlen(input));
+    program_end(&p);
+    program_free(&last);
+    last = p;
+    return &last;
+}
+
 static inline const struct program *ran(const char *input, const char *const args[])
 {
-    static struct program p = {.in = -1, .out = -1, .err = -1};
-
-    program_free(&p);
-    program_run(&p, input, strlen(input), args);
-    return &p;
+    return ran_by(program_path(), input, args);
 }
 
 /* What it complains of when it exits 2; what it says when it exits 0 and complains of nothing. */

@@ -307,6 +307,7 @@ static void plan_shows_a_preset(void **state)
     assert_non_null(strstr(said, "memory           1.00 GB (1078319068 bytes)\n"));
     assert_non_null(strstr(said, "keys             3\n"));
     assert_non_null(strstr(said, "items a second   add "));
+    assert_run("", 0, NULL, "", "plan", "-s", "php-uids"); /* states no capacity */
     assert_run("", 2, "", "capacity=", "plan", "-s", "redisson");
     assert_run("", 2, "", "do not go with it", "plan", "-s", RUEIDIS, "-n", "10", "-p", "0.1");
 }

@@ -41,22 +41,16 @@ static void a_cleaner_takes_the_last_line_as_it_is_and_refuses_a_longer_one(void
 {
     const char *name = TEST_NAME;
     char *line = malloc(70000);
-    struct program p;
 
-    program_start_at(&p, example_path("dedup"), ARGS(test_uri(), name), NULL);
-    program_write(&p, "a\n\na\n\nb", 7);
-    program_end(&p);
-    assert_string_equal(p.said.data, "a\n\nb\n");
-    assert_int_equal(p.exit, 0);
-    program_free(&p);
+    const struct program *p = ran_by(example_path("dedup"), "a\n\na\n\nb", ARGS(test_uri(), name));
+    assert_string_equal(p->said.data, "a\n\nb\n");
+    assert_int_equal(p->exit, 0);
     assert_non_null(line);
-    memset(line, 'x', 70000);
-    program_start_at(&p, example_path("dedup"), ARGS(test_uri(), name), NULL);
-    program_write(&p, line, 70000);
-    program_end(&p);
-    assert_string_equal(p.said.data, "");
-    assert_int_equal(p.exit, 1);
-    program_free(&p);
+    memset(line, 'x', 69999);
+    line[69999] = '\0';
+    p = ran_by(example_path("dedup"), line, ARGS(test_uri(), name));
+    assert_string_equal(p->said.data, "");
+    assert_int_equal(p->exit, 1);
     free(line);
 }
 
@@ -120,25 +114,20 @@ static void a_shield_answers_as_the_database_and_saves_its_queries(void **state)
 static void each_loop_asks_what_is_new(void **state)
 {
     static const char *const examples[] = {"async_libevent", "async_libuv", "async_libev", "async_poll"};
-    char name[TEST_NAME_SIZE];
-    struct program p;
 
-    for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
-        test_name(name);
+    for (size_t i = 0; i < COUNT(examples); i++) {
+        const char *name = TEST_NAME;
+        const struct program *p;
         for (int again = 0; again < 2; again++) {
-            program_start_at(&p, example_path(examples[i]), ARGS(test_uri(), name, "a", "b c", "a"), NULL);
-            program_end(&p);
-            assert_string_equal(p.complained.data, "");
-            assert_string_equal(p.said.data, again ? "seen a\nseen b c\nseen a\n" : "new  a\nnew  b c\nseen a\n");
-            assert_int_equal(p.exit, 0);
-            program_free(&p);
+            p = ran_by(example_path(examples[i]), "", ARGS(test_uri(), name, "a", "b c", "a"));
+            assert_string_equal(p->complained.data, "");
+            assert_string_equal(p->said.data, again ? "seen a\nseen b c\nseen a\n" : "new  a\nnew  b c\nseen a\n");
+            assert_int_equal(p->exit, 0);
         }
-        program_start_at(&p, example_path(examples[i]), ARGS("unix:///nowhere/redis.sock", name, "a"), NULL);
-        program_end(&p);
-        assert_string_equal(p.said.data, "");
-        assert_non_null(strstr(p.complained.data, "/nowhere/redis.sock"));
-        assert_int_equal(p.exit, 1);
-        program_free(&p);
+        p = ran_by(example_path(examples[i]), "", ARGS("unix:///nowhere/redis.sock", name, "a"));
+        assert_string_equal(p->said.data, "");
+        assert_non_null(strstr(p->complained.data, "/nowhere/redis.sock"));
+        assert_int_equal(p->exit, 1);
     }
 }
 
@@ -159,16 +148,13 @@ static const char script[] =
 
 static void each_example_is_compiled_by_the_line_in_its_top_comment(void **state)
 {
-    struct program p;
+    const struct program *p = ran_by("sh", "", ARGS("-c", script, program_path()));
 
-    program_start_at(&p, "sh", ARGS("-c", script, program_path()), NULL);
-    program_end(&p);
-    if (p.exit != 0 ||
-        strcmp(p.said.data,
+    if (p->exit != 0 ||
+        strcmp(p->said.data,
                "async_libev\nasync_libevent\nasync_libuv\nasync_poll\ncrawl\ncrawler\ndedup\nservice\nshield\nuids\n"
                "unique\n") != 0)
-        fail_msg("exit %d: %s%s", p.exit, p.said.data, p.complained.data);
-    program_free(&p);
+        fail_msg("exit %d: %s%s", p->exit, p->said.data, p->complained.data);
 }
 
 int main(void)

@@ -72,9 +72,9 @@ unsigned char *all_bits_read(hibloom *filter)
 
     assert_non_null(bits);
     for (uint32_t key = 0; key < spec_keys(&filter->spec); key++, at += len)
-        for (struct piece piece = {.key = key}; piece.from < len; piece.from += piece.len) {
-            piece.len = len - piece.from < STORE_PIECE ? len - piece.from : STORE_PIECE;
-            piece_read(filter, &piece, at + piece.from);
+        for (struct piece at_once = {.key = key}; at_once.from < len; at_once.from += at_once.len) {
+            at_once.len = len - at_once.from < STORE_PIECE ? len - at_once.from : STORE_PIECE;
+            piece_read(filter, &at_once, at + at_once.from);
         }
     return bits;
 }
