@@ -156,11 +156,6 @@ $(BUILD)/tests/cli/starts: MORE := -lsqlite3
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(SUPPORT) $(LIB_OBJ)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -lpthread $(MORE) $(LIBS)
 
-# For a server's clock: see there. The server knows no sanitizer.
-$(BUILD)/tests/preload/clock.so: tests/preload/clock.c tests/preload/clock.h
-	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS_) -std=c11 $(WARNINGS) -O2 -fPIC -shared -fvisibility=hidden -o $@ $<
-
 # In the place of the C library's.
 $(BUILD)/tests/faults/sockets: $(BUILD)/tests/support/socket_faults.o
 
@@ -173,7 +168,7 @@ $(MAN): $(BUILD)/hibloom $(wildcard packaging/man/* include/hibloom/*.h)
 	mv $@.part $@
 
 examples: $(EXAMPLES)
-tests: $(TESTS) $(REPLAYS) $(BUILD)/tests/preload/clock.so
+tests: $(TESTS) $(REPLAYS)
 
 ON_ALL_CORES = $(MAKE) -s --no-print-directory -j$(shell nproc)
 
@@ -277,7 +272,7 @@ soak: $(BUILD)/tests/soak/soak
 # which does not follow the children that a test execs: so it shows nothing of the command and of sharing. Left out, too, are
 # those that count answers in memory or replace malloc, and arithmetic.
 NOT_UNDER_VALGRIND := cli/% share/% unit/sizing redis/%rates fault/memory async/memory async/links_cost
-check-long: all examples $(PROGRAMS) $(BUILD)/tests/preload/clock.so
+check-long: all examples $(PROGRAMS)
 	@HIBLOOM_TEST_LONG=1 TEST_TIMEOUT=86400 $(RUN_TESTS) tests/model/run.py $(PROGRAMS)
 	@TEST_TIMEOUT=1200 \
 	TEST_UNDER='valgrind -q --leak-check=full --show-leak-kinds=definite,indirect --errors-for-leak-kinds=definite,indirect --error-exitcode=99' \
