@@ -117,8 +117,8 @@ static void take_merged(struct talk *talk, uint32_t tag, uint32_t index, const s
 }
 
 /* Skips the parts that are all 0; of a piece that is nothing else, one is sent,
- * since each call proves the filter, for which a byte will do; but a bare bitmap is
- * not made for nothing. */
+ * since each call proves the filter. It sends no byte then, so the script needs no right
+ * but to read. A bare bitmap is not made for nothing. */
 static size_t next_part(struct transfer *transfer)
 {
     const struct piece *piece = transfer->piece;
@@ -149,7 +149,7 @@ static void ask_merge(struct transfer *transfer, struct commands *out, struct ar
     command_number(out, transfer->piece->from + transfer->asked);
     if (transfer->from == NULL) {
         const unsigned char *bits = transfer->bits + transfer->asked;
-        command_argument(out, (struct argument){(const char *)bits, bits_are_zero(bits, len) ? 1 : len});
+        command_argument(out, (struct argument){(const char *)bits, bits_are_zero(bits, len) ? 0 : len});
     } else {
         command_text(out, "");
         link_expect(out, transfer->from, i, RECORD_IDENTITY);
