@@ -443,13 +443,14 @@ hibloom_status connection_flush(struct connection *c)
             c->context->errstr[0] = '\0';
         } else if (result != REDIS_OK) {
             fail_as_context(c, errno);
+        } else if (left_to_send(c) < before) {
+            /* A server that takes bytes is not silent. If all went at once, the clock has just begun. */
+            if (c->unsent || !done)
+                c->sent_ms = clock_now_ms();
         } else if (!done && overdue(c)) {
             fail(c, HIBLOOM_ETIMEDOUT, "timed out: the server takes no more commands");
         } else {
-            /* A server that takes bytes is not silent. If all went at once, the clock has just begun. */
-            if ((c->unsent || !done) && left_to_send(c) < before)
-                c->sent_ms = clock_now_ms();
-            stuck = !done && !c->borrowed && left_to_send(c) == before;
+            stuck = !done && !c->borrowed;
         }
     }
     c->unsent = stuck;
