@@ -5,23 +5,34 @@
 #include "sim/windows.h"
 
 /* A link takes the items that it is meant for, and another one is made (struct spec, growth). Only a large one tells: a
- * filter with no more bits than the items of its capacity set. */
-static void check_room(const struct call *c)
+ * filter with no more bits than the items of its capacity set. `alone`: nobody else fills it. Calls that are on their
+ * way at once leave room to each other, so the last two links may be far from full. */
+static void check_room(const struct call *c, bool alone)
 {
     const struct filter_seen *seen = &names[c->name].seen;
+    const bool filled = kind_of(c->name)->growing &&
+                        (of_all(names[c->name].did) & (1u << VERB_CLEAR | 1u << VERB_MERGE | 1u << VERB_LOAD |
+                                                       1u << VERB_REPLACE | 1u << VERB_IMPORT)) == 0;
+    uint64_t older = 0, all = 0;
     struct text_seen text;
 
     for (size_t l = 0; l < seen->links; l++) {
         const struct blob *string = world_fetch(NULL, key_of(&seen->link[l], 0));
         uint64_t set = 0;
-        if (string == NULL || seen->link[l].several || !reader_text(seen->link[l].root.text, &text))
+        if (string == NULL || !reader_text(seen->link[l].root.text, &text))
+            continue;
+        older += l + 2 < seen->links ? text.bits : 0;
+        if (seen->link[l].several)
             continue;
         for (size_t i = 0; i < text.bits / 8; i++)
             set += (uint64_t)__builtin_popcount((unsigned char)string->bytes[i]);
-        if (set * 20 > text.bits * (world.plan->client[0].loop ? 11 : 12)) /* its capacity sets half of them */
+        all += set;
+        if (alone && set * 20 > text.bits * (world.plan->client[0].loop ? 11 : 12)) /* its capacity sets half of them */
             fail_call(c, "link %d of '%s' is overfull: %d of %d bits", (int)l, oracle_name(c->name), (int)set,
                       (int)text.bits);
     }
+    if (filled && seen->links > 7 && older > 16 * all) /* fewer may be of segments */
+        fail_call(c, "'%s' has %d links, and few items", oracle_name(c->name), (int)seen->links);
 }
 
 /* Late bits that nobody has taken back: a string without a tail, or something behind a tail. */
@@ -74,8 +85,8 @@ void check_left(const struct call *c, bool unclean)
 
     /* Calls of a loop that are on their way at once leave room to each other, not to other handles. Where some have
      * failed many adds may arrive that nobody has counted. */
-    if (c->verb == VERB_FILL && (!looped || (world.plan->clients == 1 && !unclean)))
-        check_room(c);
+    if (c->verb == VERB_FILL)
+        check_room(c, !looped || (world.plan->clients == 1 && !unclean));
     if (c->verb == VERB_REPAIR && c->alone && world.faults == c->faults && n->seen.status == HIBLOOM_ECORRUPT &&
         !kind_of(c->name)->growing && !world.stale[c->client] &&
         world.held_us < 900000 /* else an expire may let other keys go before the root (hibloom_expire) */)

@@ -249,7 +249,7 @@ bool commands_may_be_late(void)
     return world_had(FAULT_DELAY) || world_had(FAULT_CUT_LATE) || world_had(FAULT_JUMP) || world_had(FAULT_KILL);
 }
 
-static uint32_t of_all(const uint32_t verbs[CLIENTS])
+uint32_t of_all(const uint32_t verbs[CLIENTS])
 {
     uint32_t all = 0;
 

@@ -128,4 +128,7 @@ bool something_may_arrive(int name);
 bool was_expired(int name);
 uint32_t may_go_by_itself(int name);
 
+/* What all clients together did, or may do: a bit a verb. */
+uint32_t of_all(const uint32_t verbs[CLIENTS]);
+
 #endif
