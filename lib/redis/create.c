@@ -277,19 +277,9 @@ static void judge_finished(struct talk *talk, struct outbox *outbox)
 static void make_ready(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
-    const struct link *link = talk->task.link;
-    const size_t len = (size_t)record_list_bytes(0, link->count);
 
-    alloc.free(life->creating.ids);
-    life->creating.ids = alloc.malloc(len + 1);
-    if (life->creating.ids == NULL) {
-        task_no_memory(&talk->task);
-        return;
-    }
-    for (uint32_t i = 0; i < link->count && len > 0; i++)
-        record_format_id(link->keys[i].id, life->creating.ids + (size_t)i * RECORD_ID_DIGITS);
     life_ask_swap(life, outbox, RECORD_CREATING, life_list_at(life, 0), (struct argument){"", 0},
-                  (struct argument){life->creating.ids, len}, RECORD_READY, LIFE_ANY_TTL);
+                  (struct argument){NULL, 0}, RECORD_READY, LIFE_ANY_TTL);
     talk_then(talk, take_finished, judge_finished);
 }
 

@@ -96,7 +96,10 @@ void life_ask_swap(struct life *life, struct outbox *outbox, enum record_state f
     command_argument(out, (struct argument){&states[0], 1});
     command_number(out, at);
     command_argument(out, there);
-    command_argument(out, then);
+    if (then.bytes != NULL)
+        command_argument(out, then);
+    else
+        link_command_ids(out, link, link->count > 1 ? link->count : 0);
     command_argument(out, (struct argument){&states[1], 1});
     command_text(out, ttl);
     outbox_end(outbox);
@@ -242,7 +245,6 @@ static void release(struct task *task)
     if (!opened && life->goal != LIFE_DROP && life->goal != LIFE_GROW && life->goal != LIFE_LOOK)
         link_close(link);
     alloc.free(life->creating.mine);
-    alloc.free(life->creating.ids);
 }
 
 void life_begin(struct life *life, enum life_goal goal, struct link *link, const struct spec *makes,

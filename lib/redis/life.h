@@ -93,7 +93,6 @@ struct life {
 
     struct {                 /* create.c */
         unsigned char *mine; /* flags, of keys: made by this call */
-        char *ids;           /* the list, once all are made */
         bool unwanted;       /* overtaken, and the one before it is gone */
     } creating;
 
@@ -171,7 +170,8 @@ void life_take_answer(struct talk *, uint32_t tag, uint32_t index, const struct 
 /* EVAL make of key number i, which gets that time to live; -1: none. `keeps`: one that is there keeps its own. */
 void life_ask_make(struct life *, struct outbox *, uint32_t i, uint64_t id, int64_t ttl_ms, bool keeps);
 
-/* EVAL swap on the root: bytes at an offset, and the state; if it lives no longer than that: -1 for ever. */
+/* EVAL swap on the root: bytes at an offset, and the state; if it lives no longer than that: -1 for ever. `then` NULL: the
+ * list of all ids. */
 #define LIFE_ANY_TTL INT64_MIN
 void life_ask_swap(struct life *, struct outbox *, enum record_state from, uint64_t at, struct argument there,
                    struct argument then, enum record_state to, int64_t ttl_ms);
