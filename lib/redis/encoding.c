@@ -156,32 +156,20 @@ static void take_block(struct task *task, struct run *run, uint32_t i, size_t at
 
 /* ---- All bits of all items in one step, on all keys --------------------------------- */
 
+/* A counter beside the key is right whatever is lost: a second sending finds the bits set. */
 static void ask_script(const struct encoding *encoding, const struct link *link, struct commands *out,
                        struct argument key, const struct run *run, uint32_t i)
 {
-    const uint32_t keys = link->count;
+    const bool counted = keys_have_counter(link->spec);
     const size_t bits = (size_t)run->items * link->spec->hashes;
     char name[KEYS_SIZE];
 
-    script_start(out, SCRIPT_SET, keys, 1 + bits);
-    for (uint32_t number = 0; number < keys; number++)
+    script_start(out, counted ? SCRIPT_SET_COUNTED : SCRIPT_SET, link->count + counted, 1 + bits);
+    for (uint32_t number = 0; number < link->count; number++)
         command_argument(out, (struct argument){name, keys_name(name, link, number)});
-    command_number(out, spec_is_spanning(link->spec) ? SPEC_SPAN_BITS : 0);
-    for (size_t at = 0; at < bits; at++)
-        command_number(out, run->bits[at]);
-}
-
-/* The counter is right whatever is lost: a second sending finds the bits set. */
-static void ask_counted(const struct encoding *encoding, const struct link *link, struct commands *out,
-                        struct argument key, const struct run *run, uint32_t i)
-{
-    const size_t bits = (size_t)run->items * link->spec->hashes;
-    char name[KEYS_SIZE];
-
-    script_start(out, SCRIPT_SET_COUNTED, 2, 1 + bits);
-    command_argument(out, key);
-    command_argument(out, (struct argument){name, keys_beside(name, link)});
-    command_number(out, link->spec->hashes);
+    if (counted)
+        command_argument(out, (struct argument){name, keys_beside(name, link)});
+    command_number(out, counted ? link->spec->hashes : spec_is_spanning(link->spec) ? SPEC_SPAN_BITS : 0);
     for (size_t at = 0; at < bits; at++)
         command_number(out, run->bits[at]);
 }
@@ -350,15 +338,14 @@ static const struct encoding
     block_get = {.item_bytes = 30, .answer_bytes = BLOCK_ANSWER, .ask = ask_block, .take = take_block},
     script_set = {.sets = true, .all_keys = true, .bit_bytes = 2, .ask = ask_script, .take = take_digits},
     slice_set = {.sets = true, .proves = true, .bit_bytes = 2, .ask = ask_slice, .take = take_slice},
-    count_up = {.sets = true, .proves = true, .bit_bytes = 2, .ask = ask_count, .take = take_counted},
-    script_counted = {.sets = true, .all_keys = true, .bit_bytes = 2, .ask = ask_counted, .take = take_digits};
+    count_up = {.sets = true, .proves = true, .bit_bytes = 2, .ask = ask_count, .take = take_counted};
 
 const struct encoding *encoding_to_add(const struct link *link, bool exact)
 {
     if (link->spec->counters != 0)
         return &count_up;
     if (keys_have_counter(link->spec))
-        return &script_counted;
+        return &script_set;
     if (link->spec->window != 0)
         return &slice_set;
     if (link->spec->layout == LAYOUT_PARTITIONED || spec_is_spanning(link->spec))
