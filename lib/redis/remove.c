@@ -10,7 +10,7 @@
  * be removed again. */
 #include "redis/life.h"
 
-/* ---- Keys 1, 2, ..., then the root --------------------------------------------- */
+/* ---- Keys 1, 2, ..., then the root; of a bare bitmap all keys alike --------------------------------------------- */
 
 static void judge_removed(struct talk *talk, struct outbox *outbox)
 {
@@ -39,18 +39,22 @@ static void remove_root(struct life *life, struct outbox *outbox)
 void life_remove_keys(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
-    const uint64_t id = talk->task.link->keys[0].id;
+    const struct link *link = talk->task.link;
+    const uint64_t id = link->keys[0].id;
 
     if (life->removing.has_links && life->unlinked_chain != id) {
         life->chain = id;
         return;
     }
-    if (!link_next_step(talk->task.link, &life->range)) {
-        remove_root(life, outbox);
+    if (!link_next_step(link, &life->range)) {
+        if (link->bare)
+            judge_removed(talk, outbox);
+        else
+            remove_root(life, outbox);
         return;
     }
     for (uint32_t i = life->range.first; i < life->range.first + life->range.count; i++)
-        if (i != 0)
+        if (i != 0 || link->bare)
             life_ask_unlink(life, outbox, i, false, "");
     talk_then(talk, life_take_unlinked, life_remove_keys);
 }
@@ -114,19 +118,6 @@ static void judge_alone(struct talk *talk, struct outbox *outbox)
         not_removed(talk, !life_of(talk)->taken);
 }
 
-static void unlink_bare(struct talk *talk, struct outbox *outbox)
-{
-    struct life *life = life_of(talk);
-
-    if (!link_next_step(talk->task.link, &life->range)) {
-        judge_removed(talk, outbox);
-        return;
-    }
-    for (uint32_t i = life->range.first; i < life->range.first + life->range.count; i++)
-        life_ask_unlink(life, outbox, i, false, "");
-    talk_then(talk, life_take_unlinked, unlink_bare);
-}
-
 /* What has lost its config is nobody's filter any more, and goes. */
 static void take_config(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
@@ -138,7 +129,7 @@ static void take_config(struct talk *talk, uint32_t tag, uint32_t index, const s
 static void remove_bare(struct talk *talk, struct outbox *outbox)
 {
     guard_ask_config(talk->task.link, outbox, talk->task.link->count);
-    talk_then(talk, take_config, unlink_bare);
+    talk_then(talk, take_config, life_remove_keys);
 }
 
 void life_remove(struct talk *talk, struct outbox *outbox)

@@ -75,8 +75,6 @@ static hibloom_status check_window(const struct spec *spec, struct error *error)
     if (spec->window == 0)
         return error_set(error, HIBLOOM_EINVAL, "slices=%" PRIu32 ": needs window=, of 1 to %u seconds", spec->slices,
                          SPEC_WINDOW_MAX);
-    if (spec->window > SPEC_WINDOW_MAX)
-        return error_set(error, HIBLOOM_ERANGE, "window=%" PRIu32 ": must be 1 to %u", spec->window, SPEC_WINDOW_MAX);
     if (spec->slices < 1 || spec->slices > SPEC_SLICES_MAX || spec->slices > spec->window)
         return error_set(error, HIBLOOM_ERANGE,
                          "slices=%" PRIu32 ": must be 1 to %u, and no more than window= has seconds", spec->slices,
@@ -133,9 +131,6 @@ hibloom_status spec_check_words(const struct spec *spec, struct error *error)
     if (!unsized && (spec->hashes < 1 || spec->hashes > HIBLOOM_HASHES_MAX))
         return error_set(error, HIBLOOM_ERANGE, "hashes=%" PRIu32 ": must be 1 to %u", spec->hashes,
                          HIBLOOM_HASHES_MAX);
-    if (spec->segments > SPEC_SEGMENTS_MAX)
-        return error_set(error, HIBLOOM_ERANGE, "segments=%" PRIu32 ": must be 1 to %u", spec->segments,
-                         SPEC_SEGMENTS_MAX);
     if (!unsized && (spec->bits < 1 || spec->bits > spec_bits_max(spec)))
         return error_set(error, HIBLOOM_ERANGE, "bits=%" PRIu64 ": must be 1 to %" PRIu64, spec->bits,
                          spec_bits_max(spec));
