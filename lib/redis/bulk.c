@@ -15,30 +15,20 @@ bool bulk_can(const struct link *link)
     return !link->bare && bytes * spec_item_keys(link->spec) <= STORE_PIECE;
 }
 
-bool bulk_pays_to_look(const struct link *link, size_t n, double sent)
+/* To add with is_new, another client's counter, or the period of a slice, has to be compared where an item is added. */
+bool bulk_pays(enum bulk_way way, const struct link *link, size_t n, double sent)
 {
     const struct cost_server *to = &link->server->cost;
-
-    return bulk_can(link) && cost_read(link->spec, to, n) < sent * cost_item(link->spec, to, COST_LOOK_UP);
-}
-
-bool bulk_pays_to_merge(const struct link *link, size_t n, double sent)
-{
-    const struct redis_server_traits *server = link->server;
-
-    return bulk_can(link) && !server->may_not_merge &&
-           cost_merge(link->spec, &server->cost, n) < sent * cost_item(link->spec, &server->cost, COST_ADD);
-}
-
-/* Another client's counter, or the period of a slice, has to be compared where an item is added. */
-bool bulk_pays_to_merge_new(const struct link *link, size_t n, double sent)
-{
-    const struct redis_server_traits *server = link->server;
     const struct spec *spec = link->spec;
 
-    return bulk_can(link) && !server->may_not_merge && spec->window == 0 && spec->keys == KEYS_OWN &&
-           spec_item_keys(spec) == 1 && !spec->empty_excluded &&
-           cost_merge_new(spec, &server->cost, n) < sent * cost_item(spec, &server->cost, COST_ADD_NEW);
+    if (!bulk_can(link) || (way != BULK_LOOK && link->server->may_not_merge))
+        return false;
+    if (way == BULK_LOOK)
+        return cost_read(spec, to, n) < sent * cost_item(spec, to, COST_LOOK_UP);
+    if (way == BULK_ADD)
+        return cost_merge(spec, to, n) < sent * cost_item(spec, to, COST_ADD);
+    return spec->window == 0 && spec->keys == KEYS_OWN && spec_item_keys(spec) == 1 && !spec->empty_excluded &&
+           cost_merge_new(spec, to, n) < sent * cost_item(spec, to, COST_ADD_NEW);
 }
 
 /* Notes which items are found in the present keys; or new, that is, not in what was there before, nor among the items

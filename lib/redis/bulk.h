@@ -38,12 +38,8 @@ struct bulk {
 /* Can it be done by 16 MB at a time? */
 bool bulk_can(const struct link *);
 
-/* Is it less work to read the bitmaps for n look-ups than to send `sent` of them? */
-bool bulk_pays_to_look(const struct link *, size_t n, double sent);
-
-/* The same to merge into them for n adds. */
-bool bulk_pays_to_merge(const struct link *, size_t n, double sent);
-bool bulk_pays_to_merge_new(const struct link *, size_t n, double sent);
+/* Is it less work to read or merge bitmaps for n items than to send `sent` of them? */
+bool bulk_pays(enum bulk_way, const struct link *, size_t n, double sent);
 
 /* It has failed, for a reason that does not concern commands: the user may not merge, a slot moves, or memory for
  * bitmaps is missing. */

@@ -242,7 +242,7 @@ static void read_links(struct sieve *s)
 {
     struct link *link = s->growing.read < links_to_ask(s) ? redis_link(s->filter, s->growing.read) : NULL;
 
-    if (link != NULL && bulk_pays_to_look(link, s->n, (double)s->n))
+    if (link != NULL && bulk_pays(BULK_LOOK, link, s->n, (double)s->n))
         sieve_by_bitmaps(s, BULK_LOOK, link, s->items, s->n, s->in, link_read);
     else
         chunk(s);
@@ -265,7 +265,7 @@ static void begin(struct sieve *s)
 {
     /* replicas need not have what a bitmap shows, and must have what an add has found in */
     const bool may = links_to_ask(s) > 0 && !(s->task.adds && s->task.link->server->sends_all);
-    const bool reads = may && bulk_pays_to_look(s->task.link, s->n, sieve_expect_sent(s));
+    const bool reads = may && bulk_pays(BULK_LOOK, s->task.link, s->n, sieve_expect_sent(s));
 
     s->growing.read = 0;
     s->growing.reached = s->filter->reached;

@@ -12,10 +12,8 @@ static bool goes_by_bitmaps(const struct link *link, size_t n, double sent, bool
 {
     const struct cost_server *to = &link->server->cost;
 
-    if (!adds)
-        return bulk_pays_to_look(link, n, sent);
-    if (!exact)
-        return bulk_pays_to_merge(link, n, sent);
+    if (!adds || !exact)
+        return bulk_pays(adds ? BULK_ADD : BULK_LOOK, link, n, sent);
     return bulk_can(link) && link->spec->counters == 0 && !link->server->sends_all && /* items in it count, too */
            cost_read(link->spec, to, n) < sent * cost_item(link->spec, to, COST_ADD_NEW) / 10;
 }
@@ -23,7 +21,7 @@ static bool goes_by_bitmaps(const struct link *link, size_t n, double sent, bool
 bool plain_pays(const struct link *link, size_t n, bool adds, bool exact)
 {
     return n > 0 && (link->near != NULL || (adds && sieve_looks_first(link, n, exact)) ||
-                     (adds && exact && bulk_pays_to_merge_new(link, n, (double)n)) ||
+                     (adds && exact && bulk_pays(BULK_ADD_NEW, link, n, (double)n)) ||
                      goes_by_bitmaps(link, n, (double)n, adds, exact));
 }
 
@@ -110,7 +108,7 @@ static void sampled(struct sieve *s)
 
 static void begin(struct sieve *s)
 {
-    if (!s->task.adds || !s->exact || !bulk_pays_to_merge_new(s->task.link, s->n, sieve_expect_sent(s)))
+    if (!s->task.adds || !s->exact || !bulk_pays(BULK_ADD_NEW, s->task.link, s->n, sieve_expect_sent(s)))
         read_first(s);
     else if (sieve_has_sample(s))
         sieve_sample(s, sampled);

@@ -565,9 +565,9 @@ static void merge_new(struct sieve *s)
 void sieve_set(struct sieve *s, struct link *link, void (*ended)(struct sieve *))
 {
     s->set = (struct setting){.link = link, .ended = ended};
-    if (s->exact && bulk_pays_to_merge_new(link, s->count, (double)s->count))
+    if (s->exact && bulk_pays(BULK_ADD_NEW, link, s->count, (double)s->count))
         merge_new(s);
-    else if (!s->exact && bulk_pays_to_merge(link, s->count, (double)s->count))
+    else if (!s->exact && bulk_pays(BULK_ADD, link, s->count, (double)s->count))
         sieve_by_bitmaps(s, BULK_ADD, link, s->left, s->count, NULL, merged);
     else if (!s->out.again && sieve_looks_first(link, s->count, s->exact))
         look_at(s, 0, SAMPLE, sample_looked);

@@ -263,7 +263,7 @@ static void look(struct sieve *s)
 {
     begin_look(s);
     s->window->read = 0;
-    if (!s->task.adds && bulk_pays_to_look(s->task.link, s->count, (double)s->count))
+    if (!s->task.adds && bulk_pays(BULK_LOOK, s->task.link, s->count, (double)s->count))
         s->window->has = alloc.calloc(count_of(s), FLAGS_BYTES(s->chunk));
     if (s->window->has != NULL)
         learn_clock(s, read_slice);
@@ -374,7 +374,7 @@ static void set(struct sieve *s)
 
 size_t window_most(const struct link *link, size_t n, bool adds)
 {
-    return !adds && bulk_pays_to_look(link, n, (double)n) ? CHUNK_READ : CHUNK;
+    return !adds && bulk_pays(BULK_LOOK, link, n, (double)n) ? CHUNK_READ : CHUNK;
 }
 
 static void begin(struct sieve *s)

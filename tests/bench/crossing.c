@@ -27,10 +27,9 @@ static const struct {
     enum cost_call call;
     enum bulk_way way;
     double (*whole)(const struct spec *, const struct cost_server *, size_t n);
-    bool (*pays)(const struct link *, size_t n, double sent);
-} operations[] = {{"look up", COST_LOOK_UP, BULK_LOOK, cost_read, bulk_pays_to_look},
-                  {"add", COST_ADD, BULK_ADD, cost_merge, bulk_pays_to_merge},
-                  {"add, is_new", COST_ADD_NEW, BULK_ADD_NEW, cost_merge_new, bulk_pays_to_merge_new}};
+} operations[] = {{"look up", COST_LOOK_UP, BULK_LOOK, cost_read},
+                  {"add", COST_ADD, BULK_ADD, cost_merge},
+                  {"add, is_new", COST_ADD_NEW, BULK_ADD_NEW, cost_merge_new}};
 
 enum {
     CAPACITIES = sizeof capacities / sizeof *capacities,
@@ -156,7 +155,7 @@ static void measure_cell(struct bed *bed, size_t f, size_t o, size_t s, int roun
     printf("%s\t%llu\t%s\t%zu\t%d\t%.3g\t%.0f\t%.0f\t%.0f\t%d\t%.0f\t%.0f\n", layouts[f / CAPACITIES],
            (unsigned long long)capacities[f % CAPACITIES], operations[o].words, sizes[s], round,
            (double)spec_bitmap_bytes(link->spec) * spec_keys(link->spec) / 1e6, took[WAY_COMMANDS], took[WAY_BITMAPS],
-           took[WAY_CALL], operations[o].pays(link, n, (double)n),
+           took[WAY_CALL], bulk_pays(operations[o].way, link, n, (double)n),
            (double)n * cost_item(link->spec, server, operations[o].call), operations[o].whole(link->spec, server, n));
 }
 
