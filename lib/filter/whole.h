@@ -104,8 +104,8 @@ struct whole {
 
     struct link *alone; /* that of the inner task, which no handle has; else NULL */
 
-    /* What one kind of call has beside that, all 0 at first, and the function that frees it; NULL: nothing has to be.
-     * `wanted`: it went well, and its caller gets the results. */
+    /* Each kind of call has something beside that, all 0 at first. `end` frees it; NULL: nothing has to be freed.
+     * `wanted`: the call went well, and its caller gets the results. */
     void (*end)(struct whole *, bool wanted);
     union {
         struct filter_file file; /* transfer.c, to save and load */

@@ -1,7 +1,7 @@
 /* spec.c: is a spec valid, and do two of them mean the same filter?
  *
  * Specs come from texts, of callers and from Redis. Both are checked here, once: all code below may count on a valid
- * one. What no text can say, such as a hash that is not in the table, is not looked for. */
+ * one. The checks leave out what no text can say, such as a hash that is not in the table. */
 #include "spec/spec.h"
 #include "hash/hash.h"
 
