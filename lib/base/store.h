@@ -51,30 +51,28 @@ enum links_goal {
     LINKS_OPEN,
     LINKS_COUNT,
     LINKS_CLEAR,
-    LINKS_EXPIRE, /* `ms` from now on; 0: never */
+    LINKS_EXPIRE, /* `number` ms from now on; 0: never */
     LINKS_DROP,
     LINKS_DELETE, /* of these two filters only store and name are set; they are not closed */
     LINKS_REPAIR,
+    LINKS_REACH, /* opens all that there are, and grows until there are `number` */
     /* Of tasks only: */
     LINKS_FOLLOW, /* open the further links of which a guard has told; and tell of those that are untold */
     LINKS_GROW,   /* a further one, unless there is one already; then it is open, too */
-    LINKS_REACH,  /* open all that there are, and grow until there are so many */
     LINKS_UNCHAIN /* only the further ones of its chain; it fails if any of them could not be removed */
 };
 
 struct request;
 
 struct store_class {
-    hibloom_status (*links)(hibloom *, enum links_goal, const struct request *wanted, uint64_t ms,
+    hibloom_status (*links)(hibloom *, enum links_goal, const struct request *wanted, uint64_t number,
                             struct store_count *);
     /* Items are valid, and there is one at least. */
     hibloom_status (*items)(hibloom *, enum store_call, const hibloom_item *, size_t n, bool *answers);
     hibloom_status (*near_cache)(hibloom *, uint64_t max_age_ms); /* NULL: all its bits are near */
-    /* The next five are those of a store in memory; NULL: they are tasks (lib/filter/whole.h).
+    /* The next four are those of a store in memory; NULL: they are tasks (lib/filter/whole.h).
      * Takes the place of `old`, a handle of what has that name now; NULL: nothing. */
     hibloom_status (*replace)(hibloom *, const char *name, hibloom *old);
-    /* Makes further links of a growing filter, empty, until there are `at_least`. */
-    hibloom_status (*reach)(hibloom *, uint32_t at_least);
     uint32_t (*count_links)(const hibloom *);
     /* A piece: at most STORE_PIECE bytes, within the bits of its key. Read copies it out. Merge sets its set bits
      * and clears none; it adds counters. */

@@ -243,14 +243,14 @@ hibloom_status whole_call(whole_begin_fn *begin_call, const struct whole_args *a
 
 /* ---- Inner tasks, or the same in memory -------------------------------------------------------- */
 
-void whole_do(struct whole *w, enum links_goal goal, hibloom *filter, const struct request *wanted, uint64_t ms,
+void whole_do(struct whole *w, enum links_goal goal, hibloom *filter, const struct request *wanted, uint64_t number,
               whole_step *step)
 {
     w->step = step;
     if (store_is_in_memory(filter->store)) {
-        whole_take(w, filter->store->class->links(filter, goal, wanted, ms, NULL), filter->store);
+        whole_take(w, filter->store->class->links(filter, goal, wanted, number, NULL), filter->store);
     } else {
-        links_begin(&w->links, goal, filter, wanted, ms);
+        links_begin(&w->links, goal, filter, wanted, number);
         whole_await(w, filter->store, step);
     }
 }
@@ -258,12 +258,8 @@ void whole_do(struct whole *w, enum links_goal goal, hibloom *filter, const stru
 void whole_reach(struct whole *w, hibloom *filter, uint32_t links, whole_step *step)
 {
     w->step = step;
-    if (store_is_in_memory(filter->store)) {
-        whole_take(w, filter->store->class->reach(filter, links), filter->store);
-    } else if (filter->spec.growth != 0) {
-        links_begin_reach(&w->links, filter, links);
-        whole_await(w, filter->store, step);
-    }
+    if (store_is_in_memory(filter->store) || filter->spec.growth != 0)
+        whole_do(w, LINKS_REACH, filter, NULL, links, step);
 }
 
 uint32_t whole_links(const hibloom *filter)

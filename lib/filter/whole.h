@@ -140,7 +140,8 @@ void whole_fail_after_all(struct whole *);
 void whole_await(struct whole *, hibloom_store *, whole_step *step);
 
 /* If the filter is in memory, the step follows at once. */
-void whole_do(struct whole *, enum links_goal, hibloom *, const struct request *wanted, uint64_t ms, whole_step *step);
+void whole_do(struct whole *, enum links_goal, hibloom *, const struct request *wanted, uint64_t number,
+              whole_step *step);
 void whole_reach(struct whole *, hibloom *, uint32_t links, whole_step *step);
 void whole_read(struct whole *, hibloom *, unsigned char *out, whole_step *step); /* pieces.piece */
 void whole_merge(struct whole *, hibloom *into, whole_step *step);                /* that, of `bits` */

@@ -265,10 +265,10 @@ static hibloom_status memory_merge(hibloom *filter, const struct piece *piece, c
     return status;
 }
 
-static hibloom_status memory_reach(hibloom *filter, uint32_t at_least)
+static hibloom_status reach(hibloom *filter, uint64_t at_least)
 {
     struct linked *bits = bits_of(filter);
-    hibloom_status status = guard(filter);
+    hibloom_status status = HIBLOOM_OK;
 
     while (status == HIBLOOM_OK && filter->spec.growth != 0 && bits->links < at_least)
         status = tell(filter, linked_grow(bits));
@@ -296,8 +296,8 @@ static hibloom_status repair_or_delete(hibloom *filter, enum links_goal goal)
     return HIBLOOM_OK;
 }
 
-static hibloom_status memory_on_links(hibloom *filter, enum links_goal goal, const struct request *wanted, uint64_t ms,
-                                      struct store_count *count)
+static hibloom_status memory_on_links(hibloom *filter, enum links_goal goal, const struct request *wanted,
+                                      uint64_t number, struct store_count *count)
 {
     struct memory_filter *stored = filter->impl;
 
@@ -313,7 +313,9 @@ static hibloom_status memory_on_links(hibloom *filter, enum links_goal goal, con
     else if (goal == LINKS_CLEAR)
         linked_clear(&stored->bits);
     else if (goal == LINKS_EXPIRE)
-        stored->expires_ms = ms != 0 ? clock_now_ms() + ms : 0;
+        stored->expires_ms = number != 0 ? clock_now_ms() + number : 0;
+    else if (goal == LINKS_REACH)
+        return reach(filter, number);
     else
         remove_filter(stored);
     return HIBLOOM_OK;
@@ -373,7 +375,6 @@ static const struct store_class memory_class = {
     .links = memory_on_links,
     .items = memory_items,
     .replace = memory_replace,
-    .reach = memory_reach,
     .count_links = memory_count_links,
     .read = memory_read,
     .merge = memory_merge,

@@ -644,11 +644,15 @@ static void release(struct task *task)
 
 static const struct task_class links_class = {next, task_reply_inner};
 
-void links_begin(struct links *l, enum links_goal goal, hibloom *handle, const struct request *wanted, uint64_t ms)
+/* To reach a link it asks, or it makes links for items that are about to be merged. */
+void links_begin(struct links *l, enum links_goal goal, hibloom *handle, const struct request *wanted, uint64_t number)
 {
+    const uint32_t at_least = goal == LINKS_REACH ? (uint32_t)number : 0;
+    const bool asks = goal == LINKS_COUNT || (goal == LINKS_REACH && at_least <= 1);
+
     memset(l, 0, sizeof *l);
     l->task = (struct task){
-        .class = &links_class, .inner = &l->inner, .reads = goal == LINKS_COUNT, .release = release};
+        .class = &links_class, .inner = &l->inner, .reads = asks, .adds = at_least > 1, .release = release};
     l->goal = goal;
     if (handle->impl == NULL && !redis_filter_make(handle)) {
         task_no_memory(&l->task);
@@ -656,12 +660,13 @@ void links_begin(struct links *l, enum links_goal goal, hibloom *handle, const s
     }
     l->filter = redis_filter_of(handle);
     l->task.link = &l->filter->first;
-    l->asks = goal == LINKS_OPEN || goal == LINKS_COUNT;
+    l->asks = goal == LINKS_OPEN || asks;
+    l->at_least = at_least;
     l->changes = redis_changes(l->task.link->server);
     l->wanted = wanted;
     if (goal == LINKS_OPEN)
         handle->created = false;
-    l->ms = ms;
+    l->ms = number;
     l->count.ttl_ms = -1;
     if (goal == LINKS_GROW)
         grow(l);
@@ -676,13 +681,4 @@ void links_begin(struct links *l, enum links_goal goal, hibloom *handle, const s
         l->at = sets_ttl(l) ? 1 : 0;
         go_on(l);
     }
-}
-
-/* It asks, or it makes links for items that are about to be merged. */
-void links_begin_reach(struct links *l, hibloom *handle, uint32_t at_least)
-{
-    links_begin(l, LINKS_REACH, handle, NULL, 0);
-    l->at_least = at_least;
-    l->task.reads = l->asks = at_least <= 1;
-    l->task.adds = at_least > 1;
 }

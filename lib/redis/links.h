@@ -62,10 +62,9 @@ struct links {
     uint32_t there, tried;         /* a bit a link: something is in its place; it was there, and was removed */
 };
 
-/* wanted: by LINKS_OPEN; ms: LINKS_EXPIRE. task_release frees what the handle has of its filter, too, unless
+/* wanted: by LINKS_OPEN; number: milliseconds of LINKS_EXPIRE, links of LINKS_REACH. task_release frees what the handle has of its filter, too, unless
  * that is open. */
-void links_begin(struct links *, enum links_goal, hibloom *, const struct request *wanted, uint64_t ms);
-void links_begin_reach(struct links *, hibloom *, uint32_t at_least);
+void links_begin(struct links *, enum links_goal, hibloom *, const struct request *wanted, uint64_t number);
 
 /* May the handle's links, or their roots, not be what they were, so that it has to look, or to tell of a link? */
 bool links_are_in_doubt(struct redis_filter *);
