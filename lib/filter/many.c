@@ -178,17 +178,18 @@ static void end_open(const struct part *part)
         filter_free(part->filter);
 }
 
+/* Without room it never began. */
 static void end_part(const struct part *part, void *room)
 {
     struct many *m = part->many;
     const bool answered = m->out != NULL && m->statuses[m->at[part->first]] == HIBLOOM_OK;
 
-    if (m->opened != NULL) {
+    if (room != NULL && m->opened != NULL)
         task_release(&((struct links *)room)->task);
-        end_open(part);
-    } else {
+    else if (room != NULL)
         item_call_end(room, answered ? m->answers + part->first : NULL);
-    }
+    if (m->opened != NULL)
+        end_open(part);
 }
 
 static void part_ended(void *parts, size_t i, hibloom_status status)
@@ -203,40 +204,24 @@ static void fail_parts(const struct part *parts, size_t n)
         note_part(&parts[i], HIBLOOM_ENOMEM);
 }
 
-static void run_some(struct part *parts, size_t n, char *rooms, size_t room, struct task **tasks)
-{
-    struct redis_store *store = (struct redis_store *)parts->many->store;
-
-    for (size_t i = 0; i < n; i++)
-        tasks[i] = begin_part(&parts[i], rooms + i * room);
-    const bool ran = store->run_all(store, tasks, n, part_ended, parts);
-    if (!ran)
-        fail_parts(parts, n);
-    for (size_t i = 0; i < n; i++) {
-        if (!ran)
-            task_end(tasks[i]);
-        end_part(&parts[i], rooms + i * room);
-    }
-}
-
 static void run_parts(struct many *m)
 {
+    struct redis_store *store = (struct redis_store *)m->store;
     const size_t most = m->parts_n < AT_ONCE ? m->parts_n : AT_ONCE;
     const size_t room = m->opened != NULL ? sizeof(struct links) : sizeof(struct item_call);
-    char *rooms = alloc.calloc(most, room);
-    struct task **tasks = alloc.calloc(most, sizeof(struct task *));
-    const bool good = rooms != NULL && tasks != NULL;
+    char *rooms = alloc.calloc(most, room + sizeof(struct task *));
+    struct task **tasks = rooms != NULL ? (struct task **)(void *)(rooms + most * room) : NULL;
 
     for (size_t at = 0, n; at < m->parts_n; at += n) {
+        struct part *parts = m->parts + at;
         n = m->parts_n - at < most ? m->parts_n - at : most;
-        if (good)
-            run_some(m->parts + at, n, rooms, room, tasks);
-        else
-            fail_parts(m->parts + at, n);
-        for (size_t i = 0; i < n && !good && m->opened != NULL; i++)
-            end_open(&m->parts[at + i]);
+        for (size_t i = 0; rooms != NULL && i < n; i++)
+            tasks[i] = begin_part(&parts[i], rooms + i * room);
+        if (rooms == NULL || !store->run_all(store, tasks, n, part_ended, parts))
+            fail_parts(parts, n);
+        for (size_t i = 0; i < n; i++)
+            end_part(&parts[i], rooms != NULL ? rooms + i * room : NULL);
     }
-    alloc.free(tasks);
     alloc.free(rooms);
 }
 

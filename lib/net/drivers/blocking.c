@@ -222,6 +222,8 @@ static bool run_all(struct redis_store *store, struct task **tasks, size_t n, ta
     struct carrier *c = &b->carrier;
     struct call *calls = alloc.malloc(n * sizeof *calls);
 
+    for (size_t i = 0; calls == NULL && i < n; i++)
+        task_end(tasks[i]);
     if (calls == NULL)
         return false;
     start_clocks(c);
