@@ -47,6 +47,19 @@
 #define IS_LATE \
     "local function is_late(key, most) return call('STRLEN', key) <= most and call('BITCOUNT', key) == 0 end\n"
 
+/* ARGV of those that say COUNTERS: after the first two a counter's type, as BITFIELD has
+ * it ("u4"). They give 0 where the key is not this filter, or not ready. */
+#define COUNTERS COMMON \
+    "if not is(trailer, ARGV[2]) or trailer:sub(38, 38) ~= 'r' then return 0 end\n" \
+    "local counter = ARGV[3]\n"
+
+/* The same, of items. */
+#define ITEM_COUNTERS COUNTERS \
+    "local k, answers = tonumber(ARGV[4]), {}\n" \
+    "local full = 2 ^ tonumber(counter:sub(2)) - 1\n"
+
+static const char *const texts[] = {
+
 /* ARGV after -92 and the generation, '' for a root:
  *   bytes of bits
  *   the bytes between them and the generation
@@ -57,7 +70,7 @@
  *
  * Gives "+" and the trailer if it made the key. Else "=" and the trailer of the filter that is there. If something else
  * is there, "!", and its trailer if it is a filter. */
-static const char make[] = COMMON IS_LATE
+[SCRIPT_MAKE] = COMMON IS_LATE
     "if redis.replicate_commands then redis.replicate_commands() end\n"
     "local generation, ttl, fixed = ARGV[2], tonumber(ARGV[6]:match('-?%d+')), ARGV[6]:sub(1, 1) ~= 'k'\n"
     "if trailer then\n"
@@ -79,7 +92,7 @@ static const char make[] = COMMON IS_LATE
     "local done = redis.pcall('SETRANGE', key, ARGV[3], ARGV[4] .. generation .. rest)\n"
     "if ttl >= 0 and type(done) == 'number' then done = redis.pcall('PEXPIRE', key, ttl) end\n"
     "if type(done) == 'table' then redis.pcall('UNLINK', key) return done end\n"
-    "return '+' .. call('GETRANGE', key, -92, -1)\n";
+    "return '+' .. call('GETRANGE', key, -92, -1)\n",
 
 /* ARGV then:
  *   state
@@ -88,7 +101,7 @@ static const char make[] = COMMON IS_LATE
  *   milliseconds that the key must not live longer than; -1: it must live for ever; "": either
  *
  * Gives "+", or "=" and the trailer that is there, if any. */
-static const char swap[] = COMMON
+[SCRIPT_SWAP] = COMMON
     "local from, most, ttl = tonumber(ARGV[4]), tonumber(ARGV[8]), call('PTTL', key)\n"
     "if not is(trailer, ARGV[2]) or trailer:sub(38, 38) ~= ARGV[3] or\n"
     "   (#ARGV[5] > 0 and call('GETRANGE', key, from, from + #ARGV[5] - 1) ~= ARGV[5]) or\n"
@@ -98,23 +111,23 @@ static const char swap[] = COMMON
     "end\n"
     "if #ARGV[6] > 0 then call('SETRANGE', key, from, ARGV[6]) end\n"
     "call('SETRANGE', key, at + 37, ARGV[7])\n"
-    "return '+'\n";
+    "return '+'\n",
 
 /* KEYS[2]: the key that another library has beside its bitmap, if any, as in expire. ARGV then:
  * state or ''. Gives 1 if it was that, else 0; -1 where it is no filter. */
-static const char unlink_[] = COMMON
+[SCRIPT_UNLINK] = COMMON
     "if KEYS[2] and not trailer then call('UNLINK', KEYS[2]) end\n"
     "if size == 0 or size <= at then return 0 end\n"
     "if not is(trailer, ARGV[2]) then\n"
     "  return trailer and trailer:match(" PATTERN ") and 0 or -1\n"
     "end\n"
     "if ARGV[3] ~= '' and trailer:sub(38, 38) ~= ARGV[3] then return 0 end\n"
-    "return call('UNLINK', key)\n";
+    "return call('UNLINK', key)\n",
 
 /* ARGV then: bytes of bits, and the epoch that the caller knows. So a clear that arrives late does not empty items
  * that were added behind another one. KEYS[2]: a counter, which is 0 then. Gives the length. If the epoch is
  * another one, it gives the trailer; if it is not this key, or not ready, -1. */
-static const char clear[] = COMMON PUT REWRITE
+[SCRIPT_CLEAR] = COMMON PUT REWRITE
     "if not is(trailer, ARGV[2]) then return -1 end\n"
     "if trailer and not (trailer:match(" PATTERN ") and trailer:sub(38, 38):match('[gr]')) then return -1 end\n"
     "local count = KEYS[2] and call('GET', KEYS[2]) or '0'\n"
@@ -130,11 +143,11 @@ static const char clear[] = COMMON PUT REWRITE
     "end\n"
     "rewrite(from, tail)\n"
     "uncount(count)\n"
-    "return size\n";
+    "return size\n",
 
 /* ARGV then: milliseconds or -1 for never; an offset and the bytes that must be there. Then a state, or '' for
  * any. Gives 1 if all was so, 2 if only the state is another, else 0. */
-static const char expire[] = COMMON
+[SCRIPT_EXPIRE] = COMMON
     "local from = tonumber(ARGV[4])\n"
     "if size == 0 or not is(trailer, ARGV[2]) or\n"
     "   (#ARGV[5] > 0 and call('GETRANGE', key, from, from + #ARGV[5] - 1) ~= ARGV[5]) then return 0 end\n"
@@ -142,7 +155,7 @@ static const char expire[] = COMMON
     "for _, k in ipairs(KEYS) do\n"
     "  if ARGV[3] == '-1' then call('PERSIST', k) else call('PEXPIRE', k, ARGV[3]) end\n"
     "end\n"
-    "return 1\n";
+    "return 1\n",
 
 /* ARGV then: bytes of the handle's bits, the number of the following bits that are known to be ours, bits. Known
  * ones were 0 before; the answer for the others was lost.
@@ -156,7 +169,7 @@ static const char expire[] = COMMON
  * Is there a possible record with a hit magic or hit lengths? (Late bits only make bits 1.) Then ours go from
  * there on, and none before it. If there is none, ours go. So do those in doubt, if the string is no longer than
  * the handle's bits. A string of zeros goes with them. Gives the number of ours. */
-static const char undo[] = COMMON PUT
+[SCRIPT_UNDO] = COMMON PUT
     "if size == 0 or is(trailer, ARGV[2]) then return 0 end\n"
     "local ours, doubtful, met, known = {}, {}, {}, tonumber(ARGV[4])\n"
     /* one that was turned twice counts as turned when it was last */
@@ -251,7 +264,7 @@ static const char undo[] = COMMON PUT
     "if stop < size and call('BITCOUNT', key, stop, -1) == 0 then\n"
     "  put(call('GETRANGE', key, 0, stop - 1))\n"
     "end\n"
-    "return all\n";
+    "return all\n",
 
 /* KEYS: a key, a temporary one, and then the key of another filter, or the name for the bits that were there before.
  * ARGV then:
@@ -266,7 +279,7 @@ static const char undo[] = COMMON PUT
  *   d     it was done before: the bits before are there
  *   e     the key was cleared
  *   s     it is done */
-static const char merge[] = COMMON
+[SCRIPT_MERGE] = COMMON
     "local tmp, old, from, ttl, failed = KEYS[2], KEYS[3], nil, call('PTTL', key), nil\n"
     "if ARGV[5] then old, from = nil, old end\n"
     "local function try(...)\n"
@@ -298,14 +311,14 @@ static const char merge[] = COMMON
     "try('RENAME', tmp, key)\n"
     "if not failed then return 's' .. trailer end\n"
     "if type(redis.pcall('UNLINK', tmp)) ~= 'number' then redis.pcall('PSETEX', tmp, 1, '') end\n"
-    "return failed\n";
+    "return failed\n",
 
 /* KEYS: into, two that are temporary, and where bits come from another filter
  * its key. ARGV then: offset, the bytes to OR there; or '', the offset of from's
  * trailer, its identity, how many bytes. Gives 1; 0 if into is another key, -1 if
  * from is. Where into has no bit yet, as in a bulk load, nothing is ORed. Else the
  * first write is the first temporary key, so that is what a full server refuses. */
-static const char merge_part[] = COMMON
+[SCRIPT_MERGE_PART] = COMMON
     "if not is(trailer, ARGV[2]) then return 0 end\n"
     "local from, more, failed = tonumber(ARGV[3]), ARGV[4], nil\n"
     "if KEYS[4] then\n"
@@ -326,24 +339,24 @@ static const char merge_part[] = COMMON
     "local gone = redis.pcall('UNLINK', KEYS[2], KEYS[3])\n"
     "if type(gone) == 'number' then return failed or 1 end\n"
     "for i = 2, 3 do redis.pcall('PSETEX', KEYS[i], 1, '') end\n" /* if UNLINK is denied */
-    "return failed or gone\n";
+    "return failed or gone\n",
 
 /* KEYS: the keys of a filter. ARGV: 0, and a bit in each key for one item after the other. Or the bits of a key, and
  * bits counted through all keys. Gives a '0' or '1' for each: its value before. (Redis takes the text '1' as it is, and
  * would format the number 1.) */
-static const char set[] =
+[SCRIPT_SET] =
     "local was, keys, span, call = {}, #KEYS, tonumber(ARGV[1]), redis.call\n"
     "for i = 2, #ARGV do\n"
     "  local key, bit = (i - 2) % keys, ARGV[i]\n"
     "  if span > 0 then key, bit = math.floor(bit / span), bit % span end\n"
     "  was[i - 1] = call('SETBIT', KEYS[key + 1], bit, '1')\n"
     "end\n"
-    "return table.concat(was)\n";
+    "return table.concat(was)\n",
 
 /* KEYS: a bitmap, and its counter. ARGV: the number of bits of an item, and those of one item after the other. Gives a
  * '0' or '1' for each: its value before. An item is new, and counted, if one of its bits was 0. The first write is the
  * counter's. So a full server refuses all, and so does one whose counter holds no number. */
-static const char set_counted[] =
+[SCRIPT_SET_COUNTED] =
     "local was, new, k, call = {}, 0, tonumber(ARGV[1]), redis.call\n"
     "call('INCRBY', KEYS[2], '0')\n"
     "for from = 2, #ARGV, k do\n"
@@ -355,7 +368,7 @@ static const char set_counted[] =
     "  new = new + unset\n"
     "end\n"
     "call('INCRBY', KEYS[2], new)\n"
-    "return table.concat(was)\n";
+    "return table.concat(was)\n",
 
 /* KEYS behind the first one: keys of other slices. None may be of a newer period. ARGV after the first two:
  *   bytes of bits
@@ -367,7 +380,7 @@ static const char set_counted[] =
  * A key of an older period is emptied first. Gives a '0' or '1' for each bit: its value before. If it is too late, or
  * too early, or there are no bits: the time and the epoch there, as a status. 0: the key is not this filter, or not
  * ready. */
-static const char slice[] = COMMON PUT REWRITE
+[SCRIPT_SLICE] = COMMON PUT REWRITE
     "if not is(trailer, ARGV[2]) or not trailer:sub(38, 38):match('[gr]') then return 0 end\n"
     "if redis.replicate_commands then redis.replicate_commands() end\n"
     "local now, epoch, first, was = call('TIME'), tonumber(trailer:sub(74, 83)), tonumber(ARGV[4]), {}\n"
@@ -388,13 +401,7 @@ static const char slice[] = COMMON PUT REWRITE
     "end\n"
     "if #ARGV < bits then return tell() end\n"
     "for i = bits, #ARGV do was[i - bits + 1] = call('SETBIT', key, ARGV[i], '1') end\n"
-    "return table.concat(was)\n";
-
-/* ARGV of those that say COUNTERS: after the first two a counter's type, as BITFIELD has
- * it ("u4"). They give 0 where the key is not this filter, or not ready. */
-#define COUNTERS COMMON \
-    "if not is(trailer, ARGV[2]) or trailer:sub(38, 38) ~= 'r' then return 0 end\n" \
-    "local counter = ARGV[3]\n"
+    "return table.concat(was)\n",
 
 /* ARGV then: positions an item. To count down also the epoch that the caller knows: so a remove that arrives late
  * does not take out items that were added behind a clear. At another epoch it gives that and 1. Then, for one item
@@ -402,11 +409,7 @@ static const char slice[] = COMMON PUT REWRITE
  *
  * The commands of an item go into one table, which later items overwrite. Gives a '0' or '1' for each item. Count
  * up: it is new, since one of its counters was 0. Count down: it was in. Full counters stay as they are. */
-#define ITEM_COUNTERS COUNTERS \
-    "local k, answers = tonumber(ARGV[4]), {}\n" \
-    "local full = 2 ^ tonumber(counter:sub(2)) - 1\n"
-
-static const char count_up[] = ITEM_COUNTERS
+[SCRIPT_COUNT_UP] = ITEM_COUNTERS
     "local add = {'BITFIELD', key, 'OVERFLOW', 'SAT'}\n"
     "for from = 5, #ARGV, k do\n"
     "  local n, answer = 4, '0'\n"
@@ -421,9 +424,9 @@ static const char count_up[] = ITEM_COUNTERS
     "  end\n"
     "  answers[#answers + 1] = answer\n"
     "end\n"
-    "return table.concat(answers)\n";
+    "return table.concat(answers)\n",
 
-static const char count_down[] = ITEM_COUNTERS
+[SCRIPT_COUNT_DOWN] = ITEM_COUNTERS
     "local epoch = tonumber(trailer:sub(74, 83))\n"
     "if epoch ~= tonumber(ARGV[5]) then return epoch + 1 end\n"
     "local get, take = {'BITFIELD', key}, {'BITFIELD', key}\n"
@@ -445,12 +448,12 @@ static const char count_down[] = ITEM_COUNTERS
     "  if answer == '1' and taken > 2 then call(unpack(take, 1, taken)) end\n"
     "  answers[#answers + 1] = answer\n"
     "end\n"
-    "return table.concat(answers)\n";
+    "return table.concat(answers)\n",
 
 /* ARGV then: offset, the bytes whose counters are added to those there. Gives 1. If all there are 0, as in a bulk load,
  * nothing has to be added. Else the sums of two bytes are computed once for each pair of bytes. Bytes are taken 64 at a
  * time, twice as fast as one by one. */
-static const char sum[] = COUNTERS
+[SCRIPT_SUM] = COUNTERS
     "local from, more, width = tonumber(ARGV[4]), ARGV[5], tonumber(counter:sub(2))\n"
     "if call('BITPOS', key, 1, from, from + #more - 1) < 0 then call('SETRANGE', key, from, more) return 1 end\n"
     "local there, size, sums, out = call('GETRANGE', key, from, from + #more - 1), 2 ^ width, {}, {}\n"
@@ -475,7 +478,7 @@ static const char sum[] = COUNTERS
     "  end\n"
     "end\n"
     "call('SETRANGE', key, from, table.concat(out))\n"
-    "return 1\n";
+    "return 1\n",
 
 /* Replaces a filter by another one, with all links and keys of the two.
  *
@@ -504,7 +507,7 @@ static const char sum[] = COUNTERS
  * RENAME (here of a key to itself), UNLINK and SETRANGE (here of a byte to itself) may be refused. So they come
  * before any change. The time to live of the filter there is given last. If it is nearly over, PEXPIRE removes a
  * key at once. A later write to it would make a string that is no filter and never goes. */
-static const char replace[] = COMMON IS_LATE
+[SCRIPT_REPLACE] = COMMON IS_LATE
     "if redis.replicate_commands then redis.replicate_commands() end\n"
     "local n, m, all, arg, links, old = tonumber(ARGV[3]), tonumber(ARGV[4]), 0, 5, {}, {}\n"
     "for i = 1, n do\n"
@@ -585,35 +588,17 @@ static const char replace[] = COMMON IS_LATE
     "    if ttl >= 0 then call('PEXPIRE', to, math.max(ttl, 1) + (l > 1 and 1e3 or 0) + (i > 1 and 1e3 or 0)) end\n"
     "  end\n"
     "end\n"
-    "return newest\n";
+    "return newest\n",
 
 /* Writes the last byte again: that changes no string, and makes no key. Gives 1; 0: there is no key. */
-static const char touch[] =
+[SCRIPT_TOUCH] =
     "local key, call = KEYS[1], redis.call\n"
     "local size = call('STRLEN', key)\n"
     "if size == 0 then return 0 end\n"
     "call('SETRANGE', key, size - 1, call('GETRANGE', key, -1, -1))\n"
-    "return 1\n";
-
-/* clang-format on */
-static const char *const texts[] = {
-    [SCRIPT_MAKE] = make,
-    [SCRIPT_SWAP] = swap,
-    [SCRIPT_UNLINK] = unlink_,
-    [SCRIPT_CLEAR] = clear,
-    [SCRIPT_EXPIRE] = expire,
-    [SCRIPT_UNDO] = undo,
-    [SCRIPT_MERGE] = merge,
-    [SCRIPT_MERGE_PART] = merge_part,
-    [SCRIPT_SET] = set,
-    [SCRIPT_SLICE] = slice,
-    [SCRIPT_COUNT_UP] = count_up,
-    [SCRIPT_COUNT_DOWN] = count_down,
-    [SCRIPT_SUM] = sum,
-    [SCRIPT_REPLACE] = replace,
-    [SCRIPT_SET_COUNTED] = set_counted,
-    [SCRIPT_TOUCH] = touch,
+    "return 1\n",
 };
+/* clang-format on */
 
 void script_start(struct commands *out, enum script script, size_t keys, size_t arguments)
 {
