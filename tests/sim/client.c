@@ -256,6 +256,7 @@ static void prepare(struct running *r, const struct step *step)
                                        .items = items_of(step, part),
                                        .times = times,
                                        .arg = step->arg,
+                                       .by_pairs = r->by_pairs,
                                        .handle = h->root};
         memcpy(r->calls[part].ids, h->ids, sizeof h->ids);
     }

@@ -63,6 +63,8 @@ static void stranger(int server, struct blob key, uint64_t arg)
     }
     note_altered(key);
     oracle_after(-1, "a stranger");
+    if (arg % 6 == 5 && (arg >> 20 & 3) == 3) /* an older copy is there again */
+        oracle_after_loss();
 }
 
 /* Commands name the root more often than other keys, but more is damaged where one of those goes. */

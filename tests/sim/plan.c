@@ -160,7 +160,8 @@ enum focused {
     RACES = 256,   /* most calls are about all items */
     LOOPED = 512,  /* all clients have a loop */
     LARGE = 1024,  /* half of the calls have very many items */
-    PACED = 2048   /* it lasts, and its calls are about few items */
+    PACED = 2048,  /* it lasts, and its calls are about few items */
+    RETRIES = 4096 /* all clients try again, and have time for that */
 };
 
 /* Some worlds are about one thing that is rare where all is drawn by itself: its kinds, what they do often, the faults. */
@@ -253,6 +254,12 @@ static const struct focus {
     {BIT(KINDS) - 1, 0, BIT(FAULT_CALL), NULL, 0, 0},
     {BITS(GROWING, GROWING_BLOCKED, GROWING_SEGMENTS), BIT(VERB_ADD) | BIT(VERB_DELETE), BIT(FAULT_MEET), "EVAL.unlink",
      RACES, 3},
+    {BIT(PLAIN) | BIT(BLOCKED), BIT(VERB_CLEAR) | BIT(VERB_ADD), BIT(FAULT_DELAY) | BIT(FAULT_CUT_LATE), "EVAL.clear",
+     PACED | RETRIES, 2},
+    {BIT(PLAIN), BIT(VERB_ADD) | BIT(VERB_SLEEP), BIT(FAULT_STRANGER) | BIT(FAULT_EXPIRE), "EVAL.touch",
+     KEEPS | RETRIES | RACES | PACED, 2},
+    {BITS(GROWING, GROWING_BLOCKED, GROWING_SEGMENTS), BIT(VERB_ADD) | BIT(VERB_LOOK), BIT(FAULT_ISOLATE), NULL,
+     NEAR | PACED | RETRIES, 2},
 };
 
 /* And some about clients that meet between two steps of each other's calls, whatever these are. */
@@ -307,8 +314,8 @@ static void draw_steps(struct plan *p, struct draw *d, uint64_t often, bool larg
 static const char *const late_places[] = {"EVAL.clear",   "EVAL.unlink", "EVAL.expire",   "EVAL.count_down",
                                           "EVAL.replace", "EVAL.swap",   "EVAL.make",     "EVAL.slice",
                                           "EVAL.merge",   "EVAL.undo",   "EVAL.count_up", "SETBIT",
-                                          "TIME",         "GETBIT",      "GETRANGE"};
-enum { LATE_PLACES = sizeof late_places / sizeof *late_places };
+                                          "TIME",         "GETBIT",      "GETRANGE",      "EVAL.touch"};
+enum { LATE_PLACES = sizeof late_places / sizeof *late_places, MEETING_PLACES = 15 /* kept cases go by these */ };
 
 static uint64_t late_place(const char *script)
 {
@@ -363,6 +370,8 @@ static void draw_focus(struct plan *p, struct draw *d, const struct focus *focus
         p->client[i].loop = 1;
     for (uint64_t i = 0; (focus->faults >> FAULT_MEET & 1) != 0 && i < p->clients; i++)
         p->client[i].timeout_ms = ONE_OF(d, 500, 2000, 2000); /* others get far meanwhile */
+    for (uint64_t i = 0; (focus->is & RETRIES) != 0 && i < p->clients; i++)
+        p->client[i].retry_ms = ONE_OF(d, 3000, 20000);
     p->rate = ONE_OF(d, 8, 20, 40, 80);
     if ((focus->is & PACED) != 0)
         p->pace = (focus->is & CLUSTERED) != 0 ? 700000 : ONE_OF(d, 100000, 300000, 700000);
@@ -439,7 +448,7 @@ const char *plan_meeting(const struct plan *p, uint64_t arg, unsigned *times)
 {
     *times = 1 + (unsigned)(arg / 4 % MEETINGS);
     if (arg % 4 == 0)
-        return late_places[arg / (4 * MEETINGS) % LATE_PLACES];
+        return late_places[arg / (4 * MEETINGS) % MEETING_PLACES];
     return arg % 4 == 1 || (arg % 4 == 2 && p->pace > 3000) ? "nothing" : "call";
 }
 

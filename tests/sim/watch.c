@@ -93,15 +93,12 @@ static void serves(int client, int server, bool by_replica, struct blob key, con
  * until the client sends its commands. Whether there is room for them by then, nobody can tell beforehand. */
 static void writes(int client, struct blob key, uint64_t sent_us)
 {
-    unsigned of_client = 0; /* of several calls nobody knows which one it is, and what waits before it */
-    int ordinal = 0;
+    int ordinal = 0; /* of several calls nobody knows which one it is, and what waits before it */
 
     for (const struct call *c = calls; c != NULL; c = c->next) {
-        if (c->client != client)
-            continue;
-        if (of_client++ > 0 && c->ordinal != ordinal)
+        if (c->client == client && ordinal != 0 && c->ordinal != ordinal)
             return;
-        ordinal = c->ordinal;
+        ordinal = c->client == client ? c->ordinal : ordinal;
     }
     for (struct call *c = calls; c != NULL; c = c->next) {
         const struct kind *kind = kind_of(c->name);
@@ -120,7 +117,7 @@ static void writes(int client, struct blob key, uint64_t sent_us)
             !holds(world_fetch(NULL, key), c->ids[number_of(c->name, key)]))
             oracle_fail("call %d of client %d sets bits in a key of '%s' which it was told is lost", c->ordinal, client,
                         oracle_name(c->name));
-        /* What was redirected in the call goes on, if the call is as young. A proof that is late is asked once more.  */
+        /* What was redirected in the call goes on, if the call is as young. A proof that is late is asked once more. */
         const uint64_t shown = names[c->name].shown_us[client];
         const uint64_t since = shown < c->begun_us && world.redirected_us[client] >= c->begun_us ? c->begun_us : shown;
         if (!caused(CAUSE_LOSS, c->begun_us) && !world.misled[client] && world.struck[client] <= c->struck + 1 &&
