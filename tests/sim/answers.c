@@ -78,6 +78,13 @@ bool put_array(struct run *run, size_t elements)
     return put_head(run, '*', (long long)elements);
 }
 
+void put_command(struct run *run, size_t argc, const struct blob *argv)
+{
+    put_array(run, argc);
+    for (size_t i = 0; i < argc; i++)
+        put_bulk(run, argv[i]);
+}
+
 bool put_ok(struct run *run)
 {
     return put_line(run, '+', "OK", 2);

@@ -262,6 +262,12 @@ static void prepare(struct running *r, const struct step *step)
     }
 }
 
+static void name_items(hibloom_item items[ITEMS]) /* all */
+{
+    for (int i = 0; i < ITEMS; i++)
+        items[i] = (hibloom_item){oracle_item(i).bytes, oracle_item(i).len};
+}
+
 static hibloom_stats stats_of(const struct client *c)
 {
     hibloom_stats stats = {0};
@@ -417,8 +423,7 @@ static hibloom_status import(struct client *c)
         net_die("no room for a file");
     c->saved = 0;
     snprintf(name, sizeof name, "import%d-%d", c->id, world.call[c->id]);
-    for (int i = 0; i < ITEMS; i++)
-        items[i] = (hibloom_item){oracle_item(i).bytes, oracle_item(i).len};
+    name_items(items);
     hibloom_status status = hibloom_import_file(&made, c->store, name, file_of(c));
     if (status == HIBLOOM_OK)
         status = hibloom_contains_many(made, items, ITEMS, found);
@@ -819,8 +824,7 @@ static void check_new_store(struct client *c)
         hibloom *filter = NULL;
         if (plan_kind(world.plan, name)->bare)
             continue;
-        for (int i = 0; i < ITEMS; i++)
-            items[i] = (hibloom_item){oracle_item(i).bytes, oracle_item(i).len};
+        name_items(items);
         const int before = oracle_raw_status(name);
         const hibloom_status status = hibloom_open(&filter, fresh.store, oracle_name(name), NULL);
         world_say("client %d opens '%s' anew: %s %s", c->id, oracle_name(name), hibloom_strerror(status),

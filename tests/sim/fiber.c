@@ -319,15 +319,13 @@ int __wrap_nanosleep(const struct timespec *time, struct timespec *left)
     return 0;
 }
 
-/* splitmix64 of what the world's seed, the client and the number of the draw give. */
+/* Of each client a stream of its own. */
 static uint64_t draw(int client)
 {
-    uint64_t z = (seed + (uint64_t)(client + 1) * UINT64_C(0xd1342543de82ef95)) * UINT64_C(0x2545f4914f6cdd1d);
+    const uint64_t stream = (seed + (uint64_t)(client + 1) * UINT64_C(0xd1342543de82ef95)) *
+                            UINT64_C(0x2545f4914f6cdd1d);
 
-    z += ++drawn[client + 1] * UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
+    return mix(stream + drawn[client + 1]++ * UINT64_C(0x9e3779b97f4a7c15));
 }
 
 int __wrap_getentropy(void *bytes, size_t len)

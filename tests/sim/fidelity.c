@@ -7,7 +7,7 @@
  * equal byte for byte, but for those of `exempt`. Some batches run with a server that is full, a replica and so on.
  * No time to live ends during a run: it is over when it is set, or lasts for days. */
 #include "redis/scripts.h"
-#include "sim/node.h"
+#include "sim/commands.h"
 #include "support/redis_cluster.h"
 #include "support/resp.h"
 
@@ -37,13 +37,9 @@ static size_t commands_done, scripts_done, differences;
 
 /* ---- Chance ----------------------------------------------------------------------------------- */
 
-static uint64_t random_u64(void) /* splitmix64 */
+static uint64_t random_u64(void)
 {
-    uint64_t x = chance += 0x9e3779b97f4a7c15u;
-
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return x ^ x >> 31;
+    return chance = mix(chance);
 }
 
 static size_t below(size_t bound)
@@ -367,17 +363,11 @@ static void add(const char *words)
 static void send_batch(void)
 {
     static struct buffer out;
-    char head[32];
+    struct run run = {.out = &out};
 
     out.len = 0;
-    for (size_t i = 0; i < batch_count; i++) {
-        buffer_put(&out, head, (size_t)snprintf(head, sizeof head, "*%zu\r\n", batch[i].argc));
-        for (size_t a = 0; a < batch[i].argc; a++) {
-            buffer_put(&out, head, (size_t)snprintf(head, sizeof head, "$%zu\r\n", batch[i].argv[a].len));
-            buffer_put(&out, batch[i].argv[a].bytes, batch[i].argv[a].len);
-            buffer_put(&out, "\r\n", 2);
-        }
-    }
+    for (size_t i = 0; i < batch_count; i++)
+        put_command(&run, batch[i].argc, batch[i].argv);
     for (size_t sent = 0; sent < out.len;) {
         const ssize_t n = write(side->real->fd, out.bytes + sent, out.len - sent);
         if (n <= 0)

@@ -4,7 +4,7 @@
  * (--wrap). Nothing here takes real time: when all fibers wait, the clock jumps to the next event.
  * All chance comes from the world, so a world runs the same way each time.
  *
- *     fiber (a client process)  --write-->  conn  --net_received-->  world.c
+ *     fiber (a client process)  --write-->  conn  --net_received-->  wires.c
  *                               <--read---        <--conn_send----
  */
 #ifndef HIBLOOM_SIM_NET_H
@@ -49,7 +49,7 @@ struct conn {
     bool cut;         /* dead for the client */
 };
 
-/* The world's part, in world.c. It may call every function of this header but net_run and net_reset. */
+/* The world's part, in wires.c, faults.c and world.c. It may call every function of this header but net_run and net_reset. */
 enum net_answer { NET_ACCEPTED, NET_REFUSED, NET_SILENT /* no answer at all */ };
 enum net_answer net_connect(struct conn *, int port); /* the client connects */
 void net_received(struct conn *);                     /* bytes have arrived in conn->in */

@@ -3,16 +3,20 @@
  * in        items of which an add was OK. They stay until their bits go for a reason that the world knows.
  * possible  items of which an add was sent.
  *
- *   an add is OK          the item was in the raw keys at a moment of the call, and is `in` from then on
- *   a "no"                the item was not `in` all the time, and the raw keys lacked it at a moment of the call
- *   a "yes"               the raw keys had it at a moment of the call
- *   bits go               by somebody whose calls may do so, with the end of a life, or in a tail that a server lost
- *   is_new                at most one certain winner a life; one at least, if no add failed
- */
-#include "sim/oracle.h"
-#include "sim/reader.h"
-#include "spec/positions.h"
-
+ *   an add is OK   items.c     the item was in the raw keys at a moment of the call, and is `in` from then on
+ *   a "no"         items.c     the item was not `in` all the time, and the raw keys lacked it at a moment of the call
+ *                  watch.c     and it was its filter that answered
+ *   a "yes"        items.c     the raw keys had it at a moment of the call
+ *   is_new         items.c     at most one certain winner a life; one at least, if no add failed
+ *   bits go        names.c     by somebody whose calls may do so, with the end of a life, or in a tail that a server lost
+ *                  handles.c   and by no client that has not opened the filter
+ *   bits come      watch.c     behind a proof that is young; and an add takes back no others
+ *   a slice        windows.c   is emptied once its period is over, and counts as long as it says
+ *   a key's time   times.c     goes with that of the root
+ *   a status       causes.c    has a cause, and comes in time
+ *   behind a call  left.c      no bits or keys are left, and a new store says what the raw keys say
+ *
+ * Here each begins and ends. */
 #include "sim/causes.h"
 #include "sim/handles.h"
 #include "sim/items.h"

@@ -1,5 +1,6 @@
 /* plan.c: worlds are drawn, written and read. See plan.h. */
 #include "sim/plan.h"
+#include "sim/node.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -59,14 +60,6 @@ const struct kind *plan_kind(const struct plan *p, int name)
 }
 
 /* ---- Chance ---- */
-
-static uint64_t mix(uint64_t x) /* the finalizer of SplitMix64 (Steele, Lea and Flood 2014) */
-{
-    x += 0x9e3779b97f4a7c15;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-    return x ^ (x >> 31);
-}
 
 uint64_t plan_chance(const struct plan *p, uint64_t a, uint64_t b)
 {

@@ -74,9 +74,7 @@ static struct buffer ask(int port, size_t argc, const struct blob *argv)
     char bytes[READ];
     ssize_t n;
 
-    put_array(&run, argc);
-    for (size_t i = 0; i < argc; i++)
-        put_bulk(&run, argv[i]);
+    put_command(&run, argc, argv);
     if (fd < 0 || connect(fd, (const void *)&address, sizeof address) != 0 ||
         send(fd, question.bytes, question.len, MSG_NOSIGNAL) != (ssize_t)question.len || shutdown(fd, SHUT_WR) != 0)
         die("another node");
