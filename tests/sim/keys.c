@@ -77,11 +77,12 @@ bool run_rename(struct run *run)
     return put_ok(run);
 }
 
-/* REPLACE is its only option here. */
+/* REPLACE is its only option here; it may come twice. */
 bool run_copy(struct run *run)
 {
-    if (run->argc > 3 && (run->argc > 4 || !blob_is(run->argv[3], "replace")))
-        return fail(run, "syntax error");
+    for (size_t i = 3; i < run->argc; i++)
+        if (!blob_is(run->argv[i], "replace"))
+            return fail(run, "syntax error");
     if (blob_equals(run->argv[1], run->argv[2]))
         return fail(run, "source and destination objects are the same");
     const struct key *from = key_look(run, 1);
