@@ -259,8 +259,6 @@ void fiber_enter(void)
 {
     if (++calls > CALLS_MAX)
         net_die("20 million calls of libc: an endless loop");
-    while (running != NULL && running->paused_until > now)
-        fiber_wait(running->paused_until);
 }
 
 void fiber_sleep(uint64_t us)

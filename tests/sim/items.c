@@ -193,7 +193,6 @@ static bool replica_finds(int name, struct blob item)
     const struct reader reader = {fetch_replica, NULL};
     const struct filter_seen *seen = &names[name].seen;
     char state = 'g';
-    uint64_t unused;
 
     if (kind_of(name)->window)
         return some_link_has(&reader, name, seen, item);
@@ -202,8 +201,7 @@ static bool replica_finds(int name, struct blob item)
         if (reader_link_has(&reader, link, item))
             return true;
         const struct blob *root = fetch_replica(NULL, key_of(link, 0));
-        if (root == NULL || !reader_identity_at(*root, link->root.at, &unused, &unused, &unused, &state))
-            return false;
+        state = (char)(root != NULL ? reader_state_at(*root, link->root.at) : 0);
     }
     return false;
 }

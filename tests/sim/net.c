@@ -51,10 +51,9 @@ struct socket {
     struct fiber *owner;
     enum state state;
     bool nonblocking, closed;
-    bool accepted, finished;      /* the server knows of it; it is to hear of its end */
-    bool ended, broken;           /* nothing more comes; and nothing more goes */
-    int error;                    /* the next call fails with it */
-    uint64_t receive_us, send_us; /* time-outs; 0: none */
+    bool accepted, finished; /* the server knows of it; it is to hear of its end */
+    bool ended, broken;      /* nothing more comes; and nothing more goes */
+    int error;               /* the next call fails with it */
     uint64_t stalled_until;
     struct way to_server, to_client;
     uint64_t written, used; /* bytes that write() has taken, and of these the server */
@@ -321,20 +320,6 @@ static int take_error(struct socket *s)
     return error;
 }
 
-static uint64_t until(uint64_t us)
-{
-    return us == 0 ? NEVER : net_now_us() + us;
-}
-
-/* False: it is not to wait, or has waited for long enough. */
-static bool await(const struct socket *s, bool never, uint64_t until_us)
-{
-    if (never || s->nonblocking || net_now_us() >= until_us)
-        return false;
-    fiber_wait(until_us);
-    return true;
-}
-
 static size_t room_of(const struct socket *s)
 {
     const size_t window = s->conn.cut ? SIZE_MAX : net_window(&s->conn);
@@ -351,18 +336,25 @@ static void note_offer(struct socket *s, size_t len)
         buffer_put(&s->offers, &offer, sizeof offer);
 }
 
+/* No call waits, whatever its flags: the library polls. */
+static void never_waits(const struct socket *s, int flags)
+{
+    if (!s->nonblocking && (flags & MSG_DONTWAIT) == 0)
+        net_die("a socket that blocks");
+}
+
 static ssize_t give(struct socket *s, const void *bytes, size_t len, int flags)
 {
-    size_t room = 0;
+    const size_t room = room_of(s);
 
+    never_waits(s, flags);
     note_offer(s, len);
-    for (const uint64_t end = until(s->send_us); !s->broken && s->error == 0 && (room = room_of(s)) == 0;)
-        if (!await(s, (flags & MSG_DONTWAIT) != 0 || s->state != CONNECTED, end))
-            return fail(s->state == FRESH ? ENOTCONN : EAGAIN);
     if (s->error != 0)
         return fail(take_error(s));
     if (s->broken)
         return fail(EPIPE);
+    if (room == 0)
+        return fail(s->state == FRESH ? ENOTCONN : EAGAIN);
     len = len < room ? len : room;
     s->written += len;
     if (!s->cut.struck)
@@ -374,9 +366,9 @@ static ssize_t give(struct socket *s, const void *bytes, size_t len, int flags)
 
 static ssize_t take(struct socket *s, void *bytes, size_t len, int flags)
 {
-    for (const uint64_t end = until(s->receive_us); s->got_at == s->got.len && !s->ended && s->error == 0;)
-        if (!await(s, (flags & MSG_DONTWAIT) != 0 || s->state != CONNECTED, end))
-            return fail(s->state == FRESH ? ENOTCONN : EAGAIN);
+    never_waits(s, flags);
+    if (s->got_at == s->got.len && !s->ended && s->error == 0)
+        return fail(s->state == FRESH ? ENOTCONN : EAGAIN);
     if (s->got_at == s->got.len && s->error != 0 && s->error != EPIPE)
         return fail(take_error(s));
     if (len > s->got.len - s->got_at)
@@ -459,28 +451,14 @@ static int open_socket(void)
 
 static int connect_socket(struct socket *s, const struct sockaddr *address)
 {
-    const bool again = s->state != FRESH;
-
-    if (!again)
-        begin_connecting(s, address);
-    for (const uint64_t end = until(s->send_us); s->state == CONNECTING;)
-        if (!await(s, again, end))
-            return fail(again ? EALREADY : EINPROGRESS);
-    if (s->error != 0)
-        return fail(take_error(s));
-    return s->broken ? fail(ECONNABORTED) : again ? fail(EISCONN) : 0;
+    never_waits(s, 0);
+    if (s->state != FRESH)
+        net_die("a socket connects twice");
+    begin_connecting(s, address);
+    return fail(EINPROGRESS);
 }
 
 /* ---- In the place of libc's ---------------------------------------------------------------- */
-
-static int set_option(struct socket *s, int level, int name, const struct timeval *time)
-{
-    if (level == SOL_SOCKET && name == SO_RCVTIMEO)
-        s->receive_us = (uint64_t)time->tv_sec * 1000000 + (uint64_t)time->tv_usec;
-    else if (level == SOL_SOCKET && name == SO_SNDTIMEO)
-        s->send_us = (uint64_t)time->tv_sec * 1000000 + (uint64_t)time->tv_usec;
-    return 0;
-}
 
 static int get_option(struct socket *s, int level, int name, int *value)
 {
@@ -527,7 +505,7 @@ WRAP(ssize_t, send, (int fd, const void *bytes, size_t len, int flags), (fd, byt
 WRAP(int, close, (int fd), (fd), (s->closed = true, hang_up(s)))
 WRAP(int, shutdown, (int fd, int how), (fd, how), hang_up(s))
 WRAP(int, setsockopt, (int fd, int level, int name, const void *value, socklen_t len), (fd, level, name, value, len),
-     set_option(s, level, name, value))
+     0 /* none of them matters here */)
 WRAP(int, getsockopt, (int fd, int level, int name, void *value, socklen_t *len), (fd, level, name, value, len),
      get_option(s, level, name, value))
 WRAP(int, fcntl, (int fd, int command, long argument), (fd, command, argument), control(s, command, argument))

@@ -88,7 +88,7 @@ _Noreturn void net_die(const char *words);
 void *net_memory(size_t bytes); /* zeroed; there is always some */
 
 struct fiber *fiber_running(void);  /* NULL: none */
-void fiber_enter(void);             /* each call of libc begins so: a paused fiber stays here */
+void fiber_enter(void);             /* each call of libc begins so */
 void fiber_wait(uint64_t until_us); /* the one that runs; until then, or until it is woken */
 void fiber_wake(struct fiber *);    /* it looks again at what it waits for */
 void fiber_reset(uint64_t seed);    /* events, fibers and the clock */

@@ -257,16 +257,10 @@ void reader_record(struct blob string, struct record_seen *record)
     record->at = c.bytes + list_bytes(c.number, c.keys) + c.text;
 }
 
-bool reader_identity_at(struct blob string, size_t at, uint64_t *generation, uint64_t *id, uint64_t *epoch, char *state)
+char reader_state_at(struct blob string, size_t at)
 {
     struct columns c;
-    if (!columns_at(string, at, &c))
-        return false;
-    *generation = c.generation;
-    *id = c.id;
-    *epoch = c.epoch;
-    *state = c.state;
-    return true;
+    return (char)(columns_at(string, at, &c) ? c.state : 0);
 }
 
 /* ---- A link (6) ------------------------------------------------------------------------- */

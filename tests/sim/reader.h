@@ -27,9 +27,8 @@ struct record_seen {
     char text[2048];
 };
 void reader_record(struct blob string, struct record_seen *); /* at the end of the string */
-/* The same at the offset where a client that knows the filter looks: the string may be longer. */
-bool reader_identity_at(struct blob string, size_t at, uint64_t *generation, uint64_t *id, uint64_t *epoch,
-                        char *state);
+/* The state of the one at that offset, where a client that knows the filter looks: the string may be longer. 0: none. */
+char reader_state_at(struct blob string, size_t at);
 
 /* One link: its keys, as they are stored now. */
 struct link_seen {
