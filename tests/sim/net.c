@@ -503,7 +503,6 @@ WRAP(ssize_t, write, (int fd, const void *bytes, size_t len), (fd, bytes, len), 
 WRAP(ssize_t, send, (int fd, const void *bytes, size_t len, int flags), (fd, bytes, len, flags),
      give(s, bytes, len, flags))
 WRAP(int, close, (int fd), (fd), (s->closed = true, hang_up(s)))
-WRAP(int, shutdown, (int fd, int how), (fd, how), hang_up(s))
 WRAP(int, setsockopt, (int fd, int level, int name, const void *value, socklen_t len), (fd, level, name, value, len),
      0 /* none of them matters here */)
 WRAP(int, getsockopt, (int fd, int level, int name, void *value, socklen_t *len), (fd, level, name, value, len),
