@@ -68,10 +68,10 @@ const char *world_uri(int client, char *buf, size_t size);
 /* The string under a key by the truth; NULL: none. */
 const struct blob *world_fetch(void *unused, struct blob key);
 const struct blob *world_fetch_at(int server, struct blob key, struct blob *out); /* as that server has it */
-unsigned world_strangers_at(int server, size_t argc, const struct blob *argv);    /* strings that strangers have put in
-                                                                                 * the place of a script's keys */
-uint64_t world_clock_us(struct blob key);                                         /* of the server that has it */
-uint64_t world_expiry_ms(struct blob key);                                        /* 0: none */
+/* How many of a script's keys hold what strangers put there. */
+unsigned world_strangers_at(int server, size_t argc, const struct blob *argv);
+uint64_t world_clock_us(struct blob key);  /* of the server that has it */
+uint64_t world_expiry_ms(struct blob key); /* 0: none */
 /* How many replicas of the key's server are up; the string under the key at one of its two: of shard s, bit s tells which. */
 int world_replicas(struct blob key);
 const struct blob *world_fetch_replica(struct blob key, unsigned choice);
