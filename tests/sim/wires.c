@@ -11,6 +11,7 @@
 #define KEPT_US 200000 /* between two dumps of a server */
 
 static struct wire *wires;
+static uint64_t held_until; /* some of them, at most */
 static struct {
     struct anchor seen[64];
     size_t count;
@@ -83,6 +84,7 @@ void hold(struct wire *wire, uint64_t us)
 {
     world.held_us += us;
     wire->held_until = net_now_us() + us + 1;
+    held_until = wire->held_until > held_until ? wire->held_until : held_until;
     net_at(wire->held_until, resume, wire);
 }
 
@@ -97,7 +99,7 @@ uint64_t clients_that_meet(void)
 
 static void release_overtaken(int client, const char *place)
 {
-    for (struct wire *wire = wires; wire != NULL; wire = wire->next)
+    for (struct wire *wire = held_until > net_now_us() ? wires : NULL; wire != NULL; wire = wire->next)
         if (wire->held_until > net_now_us() && wire->client != client && plan_is_place(place, wire->overtaken_by) &&
             --wire->times == 0) {
             wire->held_until = net_now_us();
@@ -446,6 +448,7 @@ void wires_begin(void)
 {
     if (scripts[0].bytes == NULL)
         read_scripts();
+    held_until = 0;
     memset(met, 0, sizeof met);
     memset(runs_met, 0, sizeof runs_met);
     memset(tries, 0, sizeof tries);
