@@ -263,7 +263,7 @@ static void check_connects(const struct call *c)
     const struct client_settings *s = &world.plan->client[c->client];
 
     if ((c->verb == VERB_ADD || c->verb == VERB_ADD_NEW) && world.plan->topology == STANDALONE && !s->loop &&
-        s->retry_ms == 0 && world.connects_most[c->client] > world.plan->names + caused(CAUSE_RESTART, c->begun_us) &&
+        s->retry_ms == 0 && world.connects_most[c->client] > 1u + c->by_pairs + caused(CAUSE_RESTART, c->begun_us) &&
         !kind_of(c->name)->growing && !kind_of(c->name)->window && c->handle != 0 &&
         c->handle == oracle_root(c->name) && c->lives == n->lives &&
         memcmp(c->ids, n->seen.link[0].ids, sizeof c->ids) == 0)
