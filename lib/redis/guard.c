@@ -218,7 +218,7 @@ static void ask_end(struct link *link, struct outbox *outbox, uint32_t tag, uint
     char name[KEYS_SIZE];
     const struct argument key = link_begin(link, outbox, tag, i, name);
 
-    record_ask_end(&outbox->commands, key);
+    command_getrange_end(&outbox->commands, key, RECORD_FROM_END);
     command_start(&outbox->commands, 2, "STRLEN");
     command_argument(&outbox->commands, key);
     outbox_end(outbox);

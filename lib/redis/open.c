@@ -44,7 +44,7 @@ void life_take_place(struct talk *talk, uint32_t tag, uint32_t index, const stru
 static void ask_end(struct outbox *outbox, uint32_t tag, struct argument key)
 {
     outbox_begin(outbox, tag, key);
-    record_ask_end(&outbox->commands, key);
+    command_getrange_end(&outbox->commands, key, RECORD_FROM_END);
     outbox_end(outbox);
 }
 

@@ -130,11 +130,6 @@ enum record_found record_read_end(const char *end, size_t len, struct record *re
     return record_parse(end + len - RECORD_TRAILER, record) ? read_text(end, len, record) : RECORD_DAMAGED;
 }
 
-void record_ask_end(struct commands *out, struct argument key)
-{
-    command_getrange_end(out, key, RECORD_FROM_END);
-}
-
 void record_identity(uint64_t generation, uint64_t id, char out[RECORD_IDENTITY + 1])
 {
     snprintf(out, RECORD_IDENTITY + 1, "%016" PRIu64 " %016" PRIx64, generation, id);

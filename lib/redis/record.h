@@ -17,7 +17,6 @@
 #define HIBLOOM_RECORD_H
 
 #include "base/store.h"
-#include "resp/command.h"
 
 #define RECORD_EPOCH_MAX UINT64_C(9999999999)
 #define RECORD_TRAILER 92u
@@ -73,9 +72,6 @@ enum record_found {
     RECORD_NEWER,   /* its text has a word that is unknown here; the record is filled */
     RECORD_FOUND
 };
-
-/* Asks for the end of a key: GETRANGE. */
-void record_ask_end(struct commands *, struct argument key);
 
 /* Reads the last bytes of a string, at most RECORD_END. */
 enum record_found record_read_end(const char *end, size_t len, struct record *);

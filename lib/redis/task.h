@@ -32,6 +32,7 @@
 
 #include "redis/keys.h"
 #include "redis/record.h"
+#include "resp/command.h"
 #include "resp/refusal.h"
 #include "resp/reply.h"
 
