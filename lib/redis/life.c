@@ -245,6 +245,7 @@ static void release(struct task *task)
     if (!opened && life->goal != LIFE_DROP && life->goal != LIFE_GROW && life->goal != LIFE_LOOK)
         link_close(link);
     alloc.free(life->creating.mine);
+    explicit_bzero(life->place, sizeof life->place); /* the seeds */
 }
 
 void life_begin(struct life *life, enum life_goal goal, struct link *link, const struct spec *makes,

@@ -169,8 +169,6 @@ static void connect_blocking(struct client *c)
             fiber_sleep(100000);
         }
     }
-    if (c->store != NULL && world.plan->client[c->id].deadline_ms != 0 && !world.healed)
-        hibloom_store_deadline(c->store, (uint32_t)world.plan->client[c->id].deadline_ms);
 }
 
 /* ---- Steps ---- */
@@ -879,6 +877,8 @@ static void run_client(void *data)
     } else {
         connect_blocking(c);
     }
+    if (c->store != NULL && p->client[c->id].deadline_ms != 0 && !world.healed)
+        hibloom_store_deadline(c->store, (uint32_t)p->client[c->id].deadline_ms);
     for (size_t i = 0; i < p->step_count && c->store != NULL && !oracle_failed(); i++) {
         const struct step rest = {.verb = VERB_SLEEP, .arg = p->pace > 0 ? plan_chance(p, i, p->pace) % p->pace : 0};
         if (p->steps[i].client != c->id)

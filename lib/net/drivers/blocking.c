@@ -26,27 +26,20 @@ static struct blocking *blocking_of(struct redis_store *store)
 
 /* ---- Pipes ----------------------------------------------------------------------------- */
 
-static bool takes_back(const struct task *task)
-{
-    return !task->reads && (task_has_failed(task) || task_is_cleaning(task));
-}
-
-/* That of the calls under way, which began together. Taking bits back has a command's time more, of all servers
- * together. */
+/* That of the calls under way, which began together: the latest. */
 static uint64_t deadline_of(const struct blocking *b)
 {
-    const struct call *call = TAILQ_FIRST(&b->carrier.calls);
-    const uint64_t more_ms = b->carrier.settings->options.command_timeout_ms;
-    uint64_t deadline = 0;
+    const struct carrier *c = &b->carrier;
+    uint64_t latest = 0;
 
-    if (call == NULL || call->deadline == 0 || b->carrier.borrowed)
-        return 0;
-    deadline = call->deadline;
-    while (call != NULL && !takes_back(call->task))
-        call = TAILQ_NEXT(call, in_calls);
-    if (call == NULL)
-        return deadline;
-    return more_ms != 0 ? deadline + more_ms : 0;
+    for (const struct call *call = TAILQ_FIRST(&c->calls); call != NULL && !c->borrowed;
+         call = TAILQ_NEXT(call, in_calls)) {
+        const uint64_t deadline = call_deadline(c, call);
+        if (deadline == 0)
+            return 0;
+        latest = deadline > latest ? deadline : latest;
+    }
+    return latest;
 }
 
 static hibloom_status open_pipe(struct carrier *c, struct node *node, struct error *error)

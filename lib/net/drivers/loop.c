@@ -5,6 +5,7 @@
 #include "net/drivers/loop.h"
 #include "base/clock.h"
 #include "net/drivers/pipes.h"
+#include "net/flights/call.h"
 #include "net/flights/setup.h"
 
 #include <poll.h>
@@ -60,11 +61,6 @@ static hibloom_status flush(struct carrier *c, struct node *node, struct error *
     return pipes_take_words(connection, error);
 }
 
-static hibloom_status open_pipe(struct carrier *c, struct node *node, struct error *error)
-{
-    return pipes_open(c, node, error);
-}
-
 /* The loop forgets the socket before it is closed. */
 static void close_pipe(struct carrier *c, struct node *node)
 {
@@ -75,13 +71,22 @@ static void close_pipe(struct carrier *c, struct node *node)
     pipes_close(c, node);
 }
 
-const struct pipe_class loop_pipes = {open_pipe, pipes_are_alive, pipes_put, pipes_put_long, flush, close_pipe};
+const struct pipe_class loop_pipes = {pipes_open, pipes_are_alive, pipes_put, pipes_put_long, flush, close_pipe};
 
 /* ---- Events ------------------------------------------------------------------------ */
 
 static bool is_open(const struct node *node)
 {
     return node->state != NODE_CLOSED && node->pipe != NULL && pipe_of(node)->context != NULL;
+}
+
+/* That of the call that has waited longest for the node. All wait for the carrier's own questions. */
+static uint64_t deadline_of(const struct carrier *c, const struct node *node)
+{
+    const struct flight *flight = node->sent.first != NULL ? node->sent.first : node->pending.first;
+    const struct call *call = flight != NULL && flight->call != NULL ? flight->call : TAILQ_FIRST(&c->calls);
+
+    return call != NULL ? call_deadline(c, call) : 0;
 }
 
 /* A connection that nobody uses has something to say: TLS's own messages, or the server has hung up. */
@@ -97,6 +102,7 @@ static void take_events(struct looped *l, struct node *node, short came)
     }
     const uint64_t answers = connection->answers;
     connection->reads = READS_AT_ONCE;
+    connection->deadline = deadline_of(&l->carrier, node);
     pipes_polled(&l->carrier, node, &(struct pollfd){.revents = came}, false);
     if (!is_open(node) || connection->opening != 0)
         return;
@@ -187,6 +193,7 @@ static uint64_t watch_all(struct looped *l, uint64_t now)
             carrier_lost(c, node, HIBLOOM_EIO, "the event loop does not take the connection");
             l->late = true;
         } else if (pipes_wait(node)) {
+            pipe_of(node)->deadline = deadline_of(c, node);
             due = sooner(due, now + connection_poll(pipe_of(node), &ready));
         }
     }

@@ -35,6 +35,16 @@ void call_wake(struct carrier *c, struct call *call)
 
 /* ---- May it be tried again? ---------------------------------------------------------- */
 
+uint64_t call_deadline(const struct carrier *c, const struct call *call)
+{
+    const uint64_t more_ms = c->settings->options.command_timeout_ms;
+    const bool takes_back = !call->task->reads && (task_has_failed(call->task) || task_is_cleaning(call->task));
+
+    if (call->deadline == 0 || !takes_back)
+        return call->deadline;
+    return more_ms != 0 ? call->deadline + more_ms : 0;
+}
+
 /* The first time has no pause, so it needs nobody to wake it. */
 bool call_may_retry(const struct carrier *c, const struct call *call)
 {

@@ -48,6 +48,9 @@ void call_set_runnable(struct carrier *, struct call *);       /* its task goes 
 void call_sleep(struct carrier *, struct call *, uint64_t at); /* until then */
 void call_wake(struct carrier *, struct call *);               /* it no longer sleeps */
 
+/* Its deadline; 0: none. To take bits back it has a command's time more. */
+uint64_t call_deadline(const struct carrier *, const struct call *);
+
 bool call_may_retry(const struct carrier *, const struct call *);      /* a failed flight may be sent again */
 void call_plan_retry(struct carrier *, struct call *);                 /* sleeps until that is due */
 bool call_hold(struct carrier *, struct call *, const struct pause *); /* sleeps until its end; false: it may not */
