@@ -1,11 +1,15 @@
-/* What the options say of a new connection: the hook that sees it, TCP's own
- * questions, its name, and the lines of the log. */
-#include "../support/served.h"
-#include "../support/test.h"
+/* Options of connections: the hook sees a new one, TCP asks by itself, it has its name, and the log has its lines.
+ * Replicas: min_replicas writes a byte over itself in front of WAIT (docs/format.md, 8), so a user needs EVAL and SETRANGE.
+ * Restarts: each older handle gets ELOST once, before it sends anything; then calls go on. */
+#include "support/acl_lines.h"
+#include "support/served.h"
+#include "support/test.h"
 
 #include <hiredis/hiredis.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -114,6 +118,178 @@ static void the_longest_waits_that_can_be_asked_for_are_long(void **state)
     hibloom_store_free(store);
 }
 
+/* ---- Replicas ---------------------------------------------------------------------------- */
+
+#define TEXT "bits=8192 hashes=4 seed=5eed"
+
+static bool is_in_sync(const void *of)
+{
+    return redis_server_is_in_sync(of);
+}
+
+static int with_replica(void **state)
+{
+    struct redis_server *replica = redis_server_start_tcp(NULL);
+
+    freeReplyObject(redis_server_must(replica, "REPLICAOF 127.0.0.1 %d", redis_server_port(server)));
+    redis_server_wait(replica, is_in_sync, replica, "the replica has not come up");
+    *state = replica;
+    return 0;
+}
+
+static int without_replica(void **state)
+{
+    redis_server_stop(*state);
+    return 0;
+}
+
+static void it_takes_eval_and_setrange_and_says_so(void **state)
+{
+    static const char *const commands[] = {"eval", "setrange"};
+    hibloom_store *direct = test_connect(redis_server_uri(server), NULL); /* waits for nobody */
+    hibloom *made = test_open(direct, "seen", TEXT);
+    char uri[128];
+
+    test_command(redis, "ACL SETUSER app reset on >secret " ADDING " +wait +setrange");
+    snprintf(uri, sizeof uri, "redis://app:secret@127.0.0.1:%d", redis_server_port(server));
+    hibloom_store *store = test_connect(with_options(uri, "min_replicas=1&replicas_timeout=100ms"), NULL);
+    hibloom *filter = test_open(store, "seen", TEXT);
+    for (size_t i = 0; i < 2; i++) {
+        test_command(redis, "ACL SETUSER app -%s", commands[i]);
+        assert_status(hibloom_add(filter, "x", 1, NULL), HIBLOOM_EDENIED, store);
+        assert_non_null(strstr(hibloom_store_error(store), "ask for that permission (ACL SETUSER)"));
+        test_command(redis, "ACL SETUSER app +%s", commands[i]);
+        assert_ok(hibloom_add(filter, "x", 1, NULL), store);
+    }
+    test_close(filter, store);
+    test_command(redis, "ACL DELUSER app");
+    assert_dropped(made, direct);
+    hibloom_store_free(direct);
+}
+
+static void one_wait_serves_many_filters(void **state)
+{
+    enum { FILTERS = 50 };
+    hibloom_store *store = test_connect(with_options(redis_server_uri(server), "min_replicas=1&replicas_timeout=2s"),
+                                        NULL);
+    hibloom *filters[FILTERS];
+    hibloom_pair pairs[FILTERS];
+    char room[FILTERS][8];
+    const char *names[FILTERS];
+    bool is_new[FILTERS];
+
+    for (int i = 0; i < FILTERS; i++) {
+        snprintf(room[i], sizeof room[i], "u:%d", i);
+        names[i] = room[i];
+    }
+    assert_ok(hibloom_open_many(filters, store, names, FILTERS, TEXT, NULL), store);
+    for (int i = 0; i < FILTERS; i++)
+        pairs[i] = (hibloom_pair){filters[i], {"x", 1}};
+    const long long before = redis_server_calls_of(redis, "wait");
+    assert_ok(hibloom_add_pairs(pairs, FILTERS, is_new, NULL), store);
+    assert_int_equal(test_count_true(is_new, FILTERS), FILTERS);
+    assert_int_equal(redis_server_calls_of(redis, "wait") - before, 1);
+    for (int i = 0; i < FILTERS; i++)
+        assert_dropped(filters[i], store);
+    hibloom_store_free(store);
+}
+
+/* ---- Restarts ---------------------------------------------------------------------------- */
+
+enum { RETRY_MS = 5000 };
+
+struct log {
+    unsigned warnings, forgot; /* lines; of them those that say that a server forgot */
+};
+
+static void note(hibloom_log_level level, const char *line, void *data)
+{
+    struct log *log = data;
+
+    log->warnings += level == HIBLOOM_LOG_WARNING;
+    log->forgot += level == HIBLOOM_LOG_WARNING &&
+                   strstr(line, "the server restarted, or another one took over") != NULL;
+}
+
+static hibloom_store *connect_with(const char *uri, uint32_t retry_ms, bool accept, struct log *log)
+{
+    const hibloom_setup setup = {.size = sizeof setup, .log = log != NULL ? note : NULL, .data = log};
+
+    return test_connect(with_options(uri, "retry=%ums&accept_restarts=%s", retry_ms, accept ? "yes" : "no"), &setup);
+}
+
+static void its_words_name_the_server_and_what_may_be_missing(void **state)
+{
+    hibloom_store *store = connect_with(redis_server_uri(server), 0, false, NULL);
+    hibloom *filter = test_open(store, "words", "capacity=1000 error=0.000001");
+    hibloom_info info;
+
+    char where[32];
+
+    snprintf(where, sizeof where, "127.0.0.1:%d", redis_server_port(server));
+    redis_server_restart(server);
+    assert_status(hibloom_get_info(filter, &info, sizeof info), HIBLOOM_ELOST, store);
+    assert_non_null(strstr(hibloom_store_error(store), where));
+    assert_non_null(strstr(hibloom_store_error(store), "restarted"));
+    assert_non_null(strstr(hibloom_store_error(store), "adds that were acknowledged may be missing"));
+    assert_string_not_equal(hibloom_strerror(HIBLOOM_ELOST), hibloom_strerror((hibloom_status)999));
+    assert_false(hibloom_is_retryable(HIBLOOM_ELOST));
+    assert_dropped(filter, store);
+    hibloom_store_free(store);
+}
+
+/* Of a call over many filters, too: none has its items yet. */
+static void each_of_many_handles_is_told_once(void **state)
+{
+    static const char *const names[] = {"a", "b", "c"};
+    hibloom_store *store = connect_with(redis_server_uri(server), RETRY_MS, false, NULL);
+    hibloom *filters[3];
+    hibloom_status each[3];
+    bool is_new[3];
+
+    assert_ok(hibloom_open_many(filters, store, names, 3, "capacity=1000 error=0.000001", NULL), store);
+    const hibloom_pair pairs[] = {{filters[0], {"x", 1}}, {filters[1], {"x", 1}}, {filters[2], {"x", 1}}};
+    redis_server_restart(server);
+    assert_status(hibloom_add(filters[1], "y", 1, NULL), HIBLOOM_ELOST, store);
+    assert_ok(hibloom_add_pairs(pairs, 3, is_new, each), store);
+    assert_status(each[0], HIBLOOM_ELOST, NULL);
+    assert_status(each[1], HIBLOOM_OK, NULL);
+    assert_status(each[2], HIBLOOM_ELOST, NULL);
+    assert_true(is_new[1]);
+    assert_ok(hibloom_add_pairs(pairs, 3, is_new, NULL), store);
+    assert_true(is_new[0] && !is_new[1] && is_new[2]);
+    for (int i = 0; i < 3; i++)
+        assert_dropped(filters[i], store);
+    hibloom_store_free(store);
+}
+
+static void who_accepts_restarts_gets_a_warning_in_the_log(void **state)
+{
+    struct log log = {0};
+    hibloom_store *store = connect_with(redis_server_uri(server), RETRY_MS, true, &log);
+    hibloom *filter = test_open(store, "accepts", "capacity=1000 error=0.000001");
+    bool is_new;
+
+    assert_int_equal(log.warnings, 0);
+    for (unsigned i = 1; i <= 2; i++) {
+        redis_server_restart(server);
+        assert_ok(hibloom_add(filter, &i, sizeof i, &is_new), store);
+        assert_true(is_new);
+        assert_int_equal(log.forgot, i);
+        assert_int_equal(test_stats(store).restarts, i);
+    }
+    assert_dropped(filter, store);
+    hibloom_store_free(store);
+}
+
+/* All keys survive its restarts: what is acknowledged was written to the file before.
+ * (Once a second, as is usual, a write may wait for the last fsync.) */
+static int set_up(void **state)
+{
+    server = redis_server_start_tcp((const char *const[]){"--appendonly", "yes", "--appendfsync", "no", NULL});
+    return served_set_up(state);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -122,6 +298,12 @@ int main(void)
         cmocka_unit_test(the_connection_has_its_name),
         cmocka_unit_test(the_log_tells_connections_and_failures),
         cmocka_unit_test(the_longest_waits_that_can_be_asked_for_are_long),
+        cmocka_unit_test_setup_teardown(it_takes_eval_and_setrange_and_says_so, with_replica, without_replica),
+        cmocka_unit_test_setup_teardown(one_wait_serves_many_filters, with_replica, without_replica),
+        cmocka_unit_test(its_words_name_the_server_and_what_may_be_missing),
+        cmocka_unit_test(each_of_many_handles_is_told_once),
+        cmocka_unit_test(who_accepts_restarts_gets_a_warning_in_the_log),
     };
-    return cmocka_run_group_tests(tests, served_set_up, served_tear_down);
+
+    return cmocka_run_group_tests(tests, set_up, served_tear_down);
 }

@@ -1,8 +1,14 @@
-/* Growing filters on every store: they keep their error rate, and an item is new once. */
+/* Filters of several links, on every store. A growing one keeps its error rate, and an item is new once. Its links are
+ * found and made; their bits are read, merged, saved and loaded. A sliding window in memory finds what was added within the
+ * window, and nothing older. (Those on servers are simulated.) Times are compared with this machine's clock; so what a busy
+ * machine delays makes nothing wrong. */
+#include "base/store.h"
+#include "spec/spec.h"
 #include "support/backend.h"
 #include "support/items.h"
+#include "support/pieces.h"
 #include "support/record.h"
-#include "spec/spec.h"
+#include "support/temp_dir.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -10,6 +16,9 @@
 #include <string.h>
 
 #define SMALL "capacity=100 error=1e-9 growth=2"
+#define WINDOW "capacity=1000 error=1e-9 window=2s slices=2"
+
+enum { MANY = 500, WINDOW_MS = 2000, LONGEST_MS = 3000 }; /* so many are three links */
 
 /* ---- Growing -------------------------------------------------------------------- */
 
@@ -74,17 +83,176 @@ static void it_takes_little_more_memory_than_one_that_fits(void **state)
     backend_drop(b, filter);
 }
 
-/* ---- What cannot be ---------------------------------------------------------------- */
+/* ---- Links, and their pieces ------------------------------------------------------- */
 
-static void what_it_cannot_do_is_refused_in_words(void **state)
+/* What is merged into the newest link is counted before the next item is added there. */
+static void a_piece_goes_to_its_link(void **state)
 {
     struct backend *b = *state;
-    const struct spec spec = test_spec(SMALL);
-    hibloom *filter = backend_open(b, TEST_NAME, SMALL), *bare;
+    char name[TEST_NAME_SIZE];
+    hibloom *filter = backend_open(b, test_name(name), SMALL), *stale = test_open(b->store, name, NULL);
+    struct spec last;
+    hibloom_info info;
 
-    assert_status(hibloom_attach(&bare, b->store, "bare", test_text(&spec)), HIBLOOM_ENOTSUP, b->store);
-    assert_non_null(strstr(hibloom_store_error(b->store), "does not grow"));
+    assert_int_equal(links_reach(filter, 3), 3);
+    assert_int_equal(items_add(filter, filter->store, "x", 1), 1);
+    assert_int_equal(links_reach(stale, 1), 3);
+    assert_ok(spec_link(&last, &filter->spec, 2, 1), NULL);
+    const struct piece piece = {.link = 2, .len = spec_bitmap_bytes(&last)};
+    unsigned char *bits = malloc(piece.len), *back = malloc(piece.len);
+    memset(bits, 0xff, piece.len - 1); /* full */
+    bits[piece.len - 1] = 0;
+    piece_merge(filter, &piece, bits);
+    piece_read(stale, &piece, back);
+    for (size_t i = 0; i + 1 < piece.len; i++)
+        assert_int_equal(back[i], 0xff);
+    piece_read(stale, &(struct piece){.link = 1, .len = 1}, back);
+    assert_int_equal(back[0], 0);
+    (void)items_add(filter, filter->store, "y", 1);
+    assert_int_equal(links_reach(filter, 1), 4);
+    assert_ok(hibloom_get_info(filter, &info, sizeof info), b->store);
+    assert_int_equal(info.keys, 4);
+    free(bits);
+    free(back);
+    hibloom_close(stale);
     backend_drop(b, filter);
+}
+
+/* The last one's sizes take long to compute. */
+static const char *const texts[] = {SMALL, "capacity=50 error=1e-9 growth=4 hash=siphash", SMALL " segments=3",
+                                    "capacity=100 error=1e-9 growth=3 layout=blocked"};
+enum { TEXTS = sizeof texts / sizeof *texts };
+
+static hibloom_info info_of(hibloom *filter)
+{
+    hibloom_info info;
+
+    assert_ok(hibloom_get_info(filter, &info, sizeof info), filter->store);
+    return info;
+}
+
+static void assert_same_bits(hibloom *one, hibloom *other)
+{
+    const hibloom_info a = info_of(one), b = info_of(other);
+
+    assert_true(a.bits_set > 0);
+    assert_int_equal(a.bits_set, b.bits_set);
+    assert_true(a.estimated_error_rate == b.estimated_error_rate);
+}
+
+/* ---- Files -------------------------------------------------------------------------- */
+
+static void it_comes_back_from_its_file(void **state)
+{
+    struct backend *b = *state;
+    char *dir = temp_dir_make(), *path = temp_dir_path(dir, "file");
+    char text[HIBLOOM_TEXT_SIZE];
+
+    for (size_t i = 0; i < (test_is_slow() ? 2 : TEXTS); i++) {
+        char name[TEST_NAME_SIZE], other[TEST_NAME_SIZE];
+        hibloom *filter = backend_open(b, test_name(name), texts[i]), *stale = test_open(b->store, name, NULL), *loaded;
+        assert_ok(hibloom_save(filter, path), b->store); /* of one link, empty */
+        items_add(filter, filter->store, "x", MANY);
+        assert_ok(hibloom_restore(filter, path), b->store); /* which is a part of it */
+        assert_ok(hibloom_save(stale, path), b->store);     /* that has not seen it grow */
+        assert_ok(hibloom_file_spec(path, text, sizeof text), NULL);
+        assert_string_equal(text, hibloom_secret_spec_of(filter));
+        assert_ok(hibloom_open(&loaded, b->store, test_name(other), text), b->store);
+        items_add(loaded, loaded->store, "y", 120);
+        assert_ok(hibloom_restore(loaded, path), b->store);
+        assert_int_equal(items_count(loaded, loaded->store, "x", MANY), MANY);
+        assert_int_equal(items_count(loaded, loaded->store, "y", 120), 120);
+        assert_ok(hibloom_clear(loaded), b->store);
+        assert_ok(hibloom_restore(loaded, path), b->store);
+        assert_same_bits(loaded, filter);
+        assert_int_equal(items_add(loaded, loaded->store, "x", MANY), 0);
+        assert_int_equal(items_add(loaded, loaded->store, "y", MANY), MANY);
+        hibloom_close(stale);
+        backend_drop(b, loaded);
+        backend_drop(b, filter);
+    }
+    free(path);
+    temp_dir_remove(dir);
+}
+
+/* ---- Refused --------------------------------------------------------------------------- */
+
+static void what_a_growing_one_cannot_do_is_refused_in_words(void **state)
+{
+    struct backend *b = *state;
+    char name[TEST_NAME_SIZE], other[TEST_NAME_SIZE];
+    hibloom *filter = backend_open(b, test_name(name), SMALL),
+            *same = test_open(b->store, test_name(other), hibloom_secret_spec_of(filter));
+    hibloom *plain = backend_open(b, test_name(name), "capacity=100 error=1e-9");
+    hibloom *bare;
+    hibloom_comparison comparison;
+
+    assert_status(hibloom_attach(&bare, b->store, "bare", hibloom_secret_spec_of(filter)), HIBLOOM_ENOTSUP, b->store);
+    assert_non_null(strstr(hibloom_store_error(b->store), "does not grow"));
+    assert_status(hibloom_compare(filter, same, &comparison, sizeof comparison), HIBLOOM_ENOTSUP, b->store);
+    assert_non_null(strstr(hibloom_store_error(b->store), "cannot be counted"));
+    assert_status(hibloom_merge(filter, plain), HIBLOOM_EMISMATCH, b->store);
+    assert_status(hibloom_merge(plain, filter), HIBLOOM_EMISMATCH, b->store);
+    backend_drop(b, plain);
+    backend_drop(b, same);
+    backend_drop(b, filter);
+}
+
+/* ---- Windows ------------------------------------------------------------------------ */
+
+static void an_item_stays_for_the_window_and_no_longer(void **state)
+{
+    struct backend *b = *state;
+    hibloom *filter = backend_open(b, TEST_NAME, WINDOW);
+    const uint64_t before = test_now_ms();
+
+    assert_true(backend_add(b, filter, "item", 4));
+    for (const uint64_t added = test_now_ms();; test_sleep_ms(20)) {
+        const uint64_t now = test_now_ms();
+        if (!backend_contains(b, filter, "item", 4))
+            break;
+        assert_true(now <= added + LONGEST_MS);
+    }
+    assert_true(test_now_ms() >= before + WINDOW_MS);
+    assert_true(backend_add(b, filter, "item", 4)); /* new again */
+    backend_drop(b, filter);
+}
+
+static void what_a_window_cannot_do_is_refused_in_words(void **state)
+{
+    struct backend *b = *state;
+    char name[TEST_NAME_SIZE];
+    hibloom *filter = backend_open(b, TEST_NAME, WINDOW), *other = backend_open(b, test_name(name), WINDOW), *bare;
+    hibloom_comparison comparison;
+
+    assert_status(hibloom_merge(filter, other), HIBLOOM_ENOTSUP, b->store);
+    assert_non_null(strstr(hibloom_store_error(b->store), "is a sliding window"));
+    assert_status(hibloom_compare(filter, other, &comparison, sizeof comparison), HIBLOOM_ENOTSUP, b->store);
+    assert_status(hibloom_save(filter, "/nowhere"), HIBLOOM_ENOTSUP, b->store);
+    assert_status(hibloom_restore(filter, "/nowhere"), HIBLOOM_ENOTSUP, b->store);
+    assert_status(hibloom_attach(&bare, b->store, "bare", hibloom_secret_spec_of(filter)), HIBLOOM_ENOTSUP, b->store);
+    assert_non_null(strstr(hibloom_store_error(b->store), "is no window"));
+    assert_status(hibloom_replace(filter, name), HIBLOOM_ENOTSUP, b->store);
+    assert_status(hibloom_near_cache(filter, 0), b->redis ? HIBLOOM_ENOTSUP : HIBLOOM_OK, b->store);
+    backend_drop(b, other);
+    backend_drop(b, filter);
+}
+
+static void its_spec_has_bounds(void **state)
+{
+    struct spec spec = test_spec("capacity=1000 error=0.01 window=86400s");
+
+    assert_int_equal(spec.slices, 4);
+    assert_true(spec_error_at(&spec, 1000) <= 0.01 && spec_error_at(&spec, 1000) > 0.0099);
+    assert_int_equal(spec_parse(&spec, "capacity=1000 error=0.01 window=3 slices=4"), HIBLOOM_ERANGE);
+    assert_int_equal(spec_parse(&spec, "capacity=1000 error=0.01 slices=4"), HIBLOOM_EINVAL);
+    assert_int_equal(spec_parse(&spec, "capacity=1000 error=0.01 window=99 slices=32"), HIBLOOM_ERANGE);
+    assert_int_equal(spec_parse(&spec, "capacity=1000 error=0.01 window=9 growth=2"), HIBLOOM_EINVAL);
+    assert_int_equal(spec_parse(&spec, "bits=1000 hashes=3 window=9"), HIBLOOM_EINVAL);
+    assert_int_equal(spec_parse(&spec, "capacity=9 error=0.01 layout=partitioned window=9"), HIBLOOM_EINVAL);
+    const uint64_t bits = test_spec("capacity=1000 error=0.01").bits;
+    spec = test_spec("capacity=1000 error=0.01 window=1min");
+    assert_true(spec.window == 60 && spec.slices == 4 && spec.bits > bits && spec.bits < bits * 3 / 2);
 }
 
 int main(void)
@@ -92,7 +260,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ON_ALL(it_grows_and_keeps_its_error_rate),
         ON(it_takes_little_more_memory_than_one_that_fits, memory),
-        ON_ALL(what_it_cannot_do_is_refused_in_words),
+        ON_ALL(a_piece_goes_to_its_link),
+        ON_ALL(it_comes_back_from_its_file),
+        ON_ALL(what_a_growing_one_cannot_do_is_refused_in_words),
+        cmocka_unit_test(its_spec_has_bounds),
+        ON(an_item_stays_for_the_window_and_no_longer, memory),
+        ON_ALL(what_a_window_cannot_do_is_refused_in_words),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

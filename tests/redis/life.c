@@ -1,12 +1,115 @@
-/* The life of a filter, on every store: counted, expired and removed without a handle. (That it is cleared, dropped
- * and made anew fuzz.c shows.) */
-#include "support/backend.h"
-#include "support/record.h"
-#include "support/redis_server.h"
+/* The life of a filter, on every store: it is opened, counted, expired, and removed without a handle. (fuzz.c clears,
+ * drops and makes filters again.) Other programs own bare bitmaps: none is taken for a filter, and no key is stored beside
+ * them. One that is gone or shorter is an error. */
 #include "base/store.h"
 #include "spec/positions.h"
+#include "spec/spec.h"
+#include "support/backend.h"
+#include "support/items.h"
+#include "support/record.h"
+#include "support/redis_server.h"
 
+#include <hiredis/hiredis.h>
 #include <math.h>
+#include <string.h>
+
+static void another_spec_is_a_mismatch(void **state)
+{
+    static const char *const others[] = {
+        "capacity=1001 error=0.01",
+        "capacity=1000 error=0.02",
+        "capacity=1000 error=0.01 hashes=4",
+        "capacity=1000 error=0.01 hash=siphash",
+        "capacity=1000 error=0.01 layout=partitioned",
+        "capacity=1000 error=0.01 empty=excluded",
+        "bits=9592 hashes=7",
+        "capacity=1000 error=0.01 seed=1",
+        "php-uids",
+    };
+    struct backend *b = *state;
+    hibloom *filter, *untouched = (hibloom *)b, *other = untouched;
+    char name[TEST_NAME_SIZE];
+
+    filter = backend_open(b, test_name(name), "capacity=1000 error=0.01");
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        assert_status(hibloom_open(&other, b->store, name, others[i]), HIBLOOM_EMISMATCH, b->store);
+        assert_ptr_equal(other, untouched);
+        assert_string_not_equal(hibloom_store_error(b->store), "");
+    }
+    /* nor is it a bare bitmap, with another spec or with its own */
+    assert_status(hibloom_attach(&other, b->store, name, "php-uids"), HIBLOOM_EMISMATCH, b->store);
+    assert_status(hibloom_attach(&other, b->store, name, hibloom_secret_spec_of(filter)), HIBLOOM_EMISMATCH, b->store);
+    backend_drop(b, filter);
+}
+
+static void seeds_differ_from_filter_to_filter(void **state)
+{
+    struct backend *b = *state;
+    char name[TEST_NAME_SIZE], other_name[TEST_NAME_SIZE];
+    hibloom *one = backend_open(b, test_name(name), "capacity=1000 error=0.01 hash=siphash");
+    hibloom *other = backend_open(b, test_name(other_name), "capacity=1000 error=0.01 hash=siphash");
+
+    assert_memory_not_equal(one->spec.seeds, other->spec.seeds, 16);
+    backend_drop(b, one);
+    backend_drop(b, other);
+}
+
+static void a_seed_is_never_in_an_error(void **state)
+{
+    struct backend *b = *state;
+    char name[TEST_NAME_SIZE];
+    hibloom *other;
+    hibloom *filter = backend_open(b, test_name(name),
+                                   "capacity=1000 error=0.01 hash=siphash seed=00112233445566778899aabbccddeeff");
+
+    assert_status(hibloom_open(&other, b->store, name, "capacity=1000 error=0.02"), HIBLOOM_EMISMATCH, b->store);
+    assert_null(strstr(hibloom_store_error(b->store), "00112233"));
+    backend_drop(b, filter);
+}
+
+static void bad_arguments_are_refused(void **state)
+{
+    struct backend *b = *state;
+    char name[TEST_NAME_SIZE], longest[HIBLOOM_NAME_MAX + 2];
+    hibloom *filter;
+    bool found;
+
+    test_name(name);
+    memset(longest, 'n', sizeof longest - 1);
+    longest[sizeof longest - 1] = '\0';
+    assert_status(hibloom_open(&filter, b->store, "", NULL), HIBLOOM_EINVAL, b->store);
+    assert_status(hibloom_open(&filter, b->store, "{x", NULL), HIBLOOM_EINVAL, b->store);
+    assert_status(hibloom_open(&filter, b->store, "a{}x", NULL), HIBLOOM_EINVAL, b->store);
+    assert_status(hibloom_open(&filter, b->store, longest, NULL), HIBLOOM_ERANGE, b->store);
+    assert_status(hibloom_drop_by_name(b->store, ""), HIBLOOM_EINVAL, b->store);
+    assert_status(hibloom_open(&filter, b->store, name, "bits=0 hashes=1"), HIBLOOM_ERANGE, b->store);
+    assert_status(hibloom_attach(&filter, b->store, name, "hash=xxh3 bits=0 hashes=1"), HIBLOOM_ERANGE, b->store);
+    filter = backend_open(b, name, "capacity=1000 error=0.01");
+    assert_status(hibloom_add(filter, NULL, 1, NULL), HIBLOOM_EINVAL, b->store);
+    assert_status(hibloom_contains(filter, NULL, 1, &found), HIBLOOM_EINVAL, b->store);
+    assert_status(hibloom_expire(filter, UINT64_MAX), HIBLOOM_ERANGE, b->store);
+    assert_ok(hibloom_add_many(filter, NULL, 0, NULL), b->store);
+    assert_ok(hibloom_contains_many(filter, NULL, 0, NULL), b->store);
+    backend_drop(b, filter);
+    test_close(NULL, NULL);
+    assert_string_equal(hibloom_store_error(NULL), "");
+}
+
+/* What follows the bits is in the same string, which has 2^32 bits at most; of a
+ * bare bitmap nothing follows. */
+static void a_filters_tail_has_to_fit_its_key_too(void **state)
+{
+    static const char text[] = "hash=xxh3 bits=4294967296 hashes=1 segments=1";
+    struct backend *b = *state;
+    const char *name = TEST_NAME;
+    hibloom *filter;
+
+    assert_status(hibloom_open(&filter, b->store, name, text), HIBLOOM_ERANGE, b->store);
+    assert_non_null(strstr(hibloom_store_error(b->store), "does not fit one Redis key"));
+    assert_ok(hibloom_attach(&filter, b->store, name, text), b->store);
+    hibloom_close(filter);
+    assert_int_equal(keys_with(b->outside, name), 0);
+}
 
 static void info_counts_what_is_there(void **state)
 {
@@ -112,13 +215,204 @@ static void info_counts_by_ranges_of_16_megabytes(void **state)
     backend_drop(b, filter);
 }
 
+/* 300 items are in; their number is an estimate, which is a few percent off. */
+static hibloom_info info_of(struct backend *b, const char *text)
+{
+    hibloom *filter = backend_open(b, TEST_NAME, text);
+    hibloom_info info;
+
+    items_add(filter, b->store, "in", 300);
+    assert_ok(hibloom_get_info(filter, &info, sizeof info), b->store);
+    backend_drop(b, filter);
+    return info;
+}
+
+static void a_plain_filter_is_used_by_what_is_in(void **state)
+{
+    const hibloom_info info = info_of(*state, "capacity=1000 error=0.0001");
+    const hibloom_info segments = info_of(*state, "capacity=100 error=0.0001 segments=3");
+
+    assert_int_equal(info.links, 1);
+    assert_int_equal(info.capacity, 1000);
+    assert_true(info.used > 0.28 && info.used < 0.32);
+    assert_int_equal(segments.links, 1);
+    assert_true(segments.used > 2.7 && segments.used < 3.3);
+}
+
+/* As many items as it is meant for: the rate now is the one that is predicted. Blocks are not equally full. */
+static void the_error_rate_now_is_that_of_the_layout(void **state)
+{
+    static const char *const texts[] = {"capacity=300 error=0.01", "capacity=300 error=0.01 layout=blocked"};
+    hibloom_plan plan;
+
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        const hibloom_info info = info_of(*state, texts[i]);
+        const uint64_t items = (uint64_t)llround(info.estimated_items);
+        assert_ok(hibloom_get_plan(texts[i], items, &plan, sizeof plan), NULL);
+        assert_true(info.estimated_error_rate > plan.error_at_items * 0.99);
+        assert_true(info.estimated_error_rate < plan.error_at_items * 1.01);
+    }
+}
+
+static void without_a_capacity_nothing_is_known(void **state)
+{
+    const hibloom_info info = info_of(*state, "bits=100000 hashes=3");
+
+    assert_int_equal(info.links, 1);
+    assert_int_equal(info.capacity, 0);
+    assert_true(isnan(info.used));
+}
+
+/* Links for 100, 200 and 400 items: the first one is full. */
+static void a_growing_filter_has_the_capacity_of_its_links(void **state)
+{
+    const hibloom_info info = info_of(*state, "capacity=100 error=0.0001 growth=2");
+
+    assert_int_equal(info.links, info.keys);
+    assert_true(info.links == 2 || info.links == 3);
+    assert_int_equal(info.capacity, info.links == 2 ? 300 : 700);
+    assert_true(info.used > 0.8 && info.used < 1.2);
+}
+
+/* All items are in one slice, or in two if a period ended meanwhile; so the fullest has half of them. */
+static void a_window_is_used_as_its_fullest_slice(void **state)
+{
+    const hibloom_info info = info_of(*state, "capacity=100 error=0.0001 window=4000s slices=4");
+
+    assert_int_equal(info.links, 5);
+    assert_int_equal(info.capacity, 100);
+    assert_true(info.used > 1.4 && info.used < 3.3);
+}
+
+static void a_foreign_bitmap_is_not_taken_for_a_filter(void **state)
+{
+    struct backend *b = *state;
+    const char *name = TEST_NAME;
+    hibloom *filter;
+
+    test_command(b->outside, "SETBIT %s 3 1", name);
+    assert_status(hibloom_open(&filter, b->store, name, "capacity=1000 error=0.01"), HIBLOOM_EMISMATCH, b->store);
+    assert_status(hibloom_open(&filter, b->store, name, NULL), HIBLOOM_EMISMATCH, b->store);
+    assert_status(hibloom_drop_by_name(b->store, name), HIBLOOM_ENOTFOUND, b->store);
+    assert_int_equal(test_command(b->outside, "BITCOUNT %s", name), 1);
+    assert_int_equal(keys_with(b->outside, name), 1); /* nothing lies beside it */
+    test_command(b->outside, "DEL %s", name);
+}
+
+static void a_bare_bitmap_may_begin_with_the_first_add(void **state)
+{
+    struct backend *b = *state;
+    const char *name = TEST_NAME;
+    struct spec spec = test_spec("php-uids");
+    hibloom *filter;
+    bool found = true;
+
+    assert_ok(hibloom_attach(&filter, b->store, name, test_text(&spec)), b->store);
+    assert_status(hibloom_contains(filter, "1", 1, &found), HIBLOOM_ENOTFOUND, b->store);
+    assert_true(found);
+    assert_true(backend_add(b, filter, "1234567890", 10));
+    assert_true(backend_contains(b, filter, "1234567890", 10));
+    assert_false(backend_contains(b, filter, "1234567891", 10));
+    assert_int_equal(keys_with(b->outside, name), 1); /* nothing lies beside it */
+
+    /* gone: an error, and one that stays although the add has begun it again */
+    test_command(b->outside, "DEL %s", name);
+    assert_status(hibloom_contains(filter, "1234567890", 10, &found), HIBLOOM_ENOTFOUND, b->store);
+    assert_status(hibloom_add(filter, "1234567890", 10, NULL), HIBLOOM_ENOTFOUND, b->store);
+    assert_status(hibloom_contains(filter, "7", 1, &found), HIBLOOM_ECORRUPT, b->store);
+    assert_status(hibloom_add(filter, "7", 1, &found), HIBLOOM_ECORRUPT, b->store);
+    test_command(b->outside, "SETBIT %s 67108863 0", name);
+    assert_status(hibloom_contains(filter, "8", 1, &found), HIBLOOM_ECORRUPT, b->store);
+    hibloom_close(filter);
+
+    /* begun again by another: as long as it is shorter than it was */
+    assert_ok(hibloom_attach(&filter, b->store, name, test_text(&spec)), b->store);
+    assert_true(backend_contains(b, filter, "7", 1));
+    test_command(b->outside, "DEL %s", name);
+    test_command(b->outside, "SETBIT %s 0 1", name);
+    assert_status(hibloom_contains(filter, "7", 1, &found), HIBLOOM_ECORRUPT, b->store);
+    assert_true(found);
+
+    /* emptied by its handle, it begins anew: as long as it was, and for as long */
+    assert_ok(hibloom_clear(filter), b->store);
+    assert_false(backend_contains(b, filter, "7", 1));
+    assert_true(backend_add(b, filter, "1234567890", 10));
+    const long long length = test_command(b->outside, "STRLEN %s", name);
+    assert_ok(hibloom_expire(filter, 500000), b->store);
+    assert_ok(hibloom_clear(filter), b->store);
+    assert_int_equal(test_command(b->outside, "STRLEN %s", name), length);
+    assert_int_equal(test_command(b->outside, "BITCOUNT %s", name), 0);
+    assert_in_range(test_command(b->outside, "TTL %s", name), 490, 500);
+    assert_false(backend_contains(b, filter, "1234567890", 10));
+    backend_drop(b, filter);
+    assert_int_equal(test_command(b->outside, "EXISTS %s", name), 0);
+}
+
+static void a_bare_bitmap_that_is_gone_or_shorter_is_an_error(void **state)
+{
+    struct backend *b = *state;
+    hibloom_store *store = b->store;
+    redisContext *redis = b->outside;
+    const char *name = TEST_NAME;
+    struct spec spec = test_spec("php-uids");
+    hibloom *filter;
+    bool found;
+
+    test_command(redis, "SETBIT %s 67108863 1", name);
+    assert_ok(hibloom_attach(&filter, store, name, test_text(&spec)), store);
+    assert_ok(hibloom_contains(filter, "1234567890", 10, &found), store);
+    test_command(redis, "DEL %s", name);
+    assert_status(hibloom_contains(filter, "1234567890", 10, &found), HIBLOOM_ENOTFOUND, store);
+    assert_status(hibloom_contains_many(filter, &(hibloom_item){"x", 1}, 1, &found), HIBLOOM_ENOTFOUND, store);
+    test_command(redis, "SETBIT %s 7 1", name);
+    assert_status(hibloom_contains(filter, "1234567890", 10, &found), HIBLOOM_ECORRUPT, store);
+    assert_status(hibloom_contains_many(filter, &(hibloom_item){"x", 1}, 1, &found), HIBLOOM_ECORRUPT, store);
+    hibloom_close(filter);
+    test_command(redis, "DEL %s", name);
+}
+
+/* It was filled with other numbers, by which other bits are an item's. */
+static void a_bitmap_that_is_longer_than_the_spec_says_is_not_joined(void **state)
+{
+    static const uint64_t last[] = {71, 79,
+                                    80}; /* of 80 bits: bloomfilter-rb sets one more, so 80 is not yet too many */
+    struct backend *b = *state;
+    const char *name = TEST_NAME;
+    struct spec spec = test_spec("bits=80 hashes=3 seed=1");
+    hibloom *filter;
+
+    for (size_t i = 0; i < 3; i++) {
+        test_command(b->outside, "SETBIT %s %llu 1", name, (unsigned long long)last[i]);
+        assert_ok(hibloom_attach(&filter, b->store, name, test_text(&spec)), b->store);
+        hibloom_close(filter);
+    }
+    test_command(b->outside, "SETBIT %s 88 1", name);
+    assert_status(hibloom_attach(&filter, b->store, name, test_text(&spec)), HIBLOOM_EMISMATCH, b->store);
+    assert_non_null(strstr(hibloom_store_error(b->store), "has 12 bytes"));
+    test_command(b->outside, "DEL %s", name);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        ON_ALL(another_spec_is_a_mismatch),
+        ON_ALL(seeds_differ_from_filter_to_filter),
+        ON_ALL(a_seed_is_never_in_an_error),
+        ON_ALL(bad_arguments_are_refused),
+        ON_REDIS(a_filters_tail_has_to_fit_its_key_too),
         ON_REDIS(info_counts_by_ranges_of_16_megabytes),
         ON_ALL(info_counts_what_is_there),
         ON_ALL(a_filter_expires_as_a_whole),
         ON_ALL(remove_needs_no_handle),
+        ON_ALL(a_plain_filter_is_used_by_what_is_in),
+        ON_ALL(the_error_rate_now_is_that_of_the_layout),
+        ON_ALL(without_a_capacity_nothing_is_known),
+        ON_ALL(a_growing_filter_has_the_capacity_of_its_links),
+        ON_ALL(a_window_is_used_as_its_fullest_slice),
+        ON_REDIS(a_foreign_bitmap_is_not_taken_for_a_filter),
+        ON_REDIS(a_bare_bitmap_may_begin_with_the_first_add),
+        ON_REDIS(a_bare_bitmap_that_is_gone_or_shorter_is_an_error),
+        ON_REDIS(a_bitmap_that_is_longer_than_the_spec_says_is_not_joined),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

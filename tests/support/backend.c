@@ -1,9 +1,7 @@
 /* The stores that what a filter does is tested on. See backend.h. */
 #include "backend.h"
-#include "spec/spec.h"
 
 #include <hiredis/hiredis.h>
-#include <string.h>
 
 struct backend backend_memory = {.redis = false};
 struct backend backend_setbit = {.redis = true, .commands = "setbit"};
@@ -57,24 +55,4 @@ bool backend_add(struct backend *b, hibloom *filter, const void *item, size_t le
 
     assert_ok(hibloom_add(filter, item, len, &is_new), b->store);
     return is_new;
-}
-
-void backend_refuses_links(struct backend *b, const char *text, const char *merged, const char *attached)
-{
-    char name[TEST_NAME_SIZE], names[TEST_NAME_SIZE];
-    const struct spec spec = test_spec(text);
-    hibloom *filter = backend_open(b, test_name(name), text), *other = backend_open(b, test_name(names), text), *bare;
-    hibloom_comparison comparison;
-
-    assert_status(hibloom_merge(filter, other), HIBLOOM_ENOTSUP, b->store);
-    assert_non_null(strstr(hibloom_store_error(b->store), merged));
-    assert_status(hibloom_compare(filter, other, &comparison, sizeof comparison), HIBLOOM_ENOTSUP, b->store);
-    assert_status(hibloom_save(filter, "/nowhere"), HIBLOOM_ENOTSUP, b->store);
-    assert_status(hibloom_restore(filter, "/nowhere"), HIBLOOM_ENOTSUP, b->store);
-    assert_status(hibloom_attach(&bare, b->store, "bare", test_text(&spec)), HIBLOOM_ENOTSUP, b->store);
-    assert_non_null(strstr(hibloom_store_error(b->store), attached));
-    assert_status(hibloom_replace(filter, names), HIBLOOM_ENOTSUP, b->store);
-    assert_status(hibloom_near_cache(filter, 0), b->redis ? HIBLOOM_ENOTSUP : HIBLOOM_OK, b->store);
-    backend_drop(b, other);
-    backend_drop(b, filter);
 }

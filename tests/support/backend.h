@@ -31,8 +31,4 @@ void backend_drop(struct backend *b, hibloom *filter); /* and closes it */
 bool backend_contains(struct backend *b, hibloom *filter, const void *item, size_t len);
 bool backend_add(struct backend *b, hibloom *filter, const void *item, size_t len); /* whether it is new */
 
-/* A sliding window refuses what is for filters that share no clock, and a bare
- * bitmap has none: in words that have these in them. */
-void backend_refuses_links(struct backend *b, const char *text, const char *merged, const char *attached);
-
 #endif

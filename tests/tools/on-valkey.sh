@@ -13,5 +13,5 @@ if ! command -v valkey-server >/dev/null; then
 fi
 valkey-server --version
 HIBLOOM_TEST_SERVER=valkey-server HIBLOOM_PROGRAM=$PWD/build/hibloom exec tests/tools/run-tests.sh \
-    build/tests/redis/items build/tests/redis/life build/tests/redis/open build/tests/redis/merge \
-    build/tests/redis/waited build/tests/fault/permissions build/tests/fault/acl build/tests/cluster/filter
+    build/tests/redis/items build/tests/redis/life build/tests/redis/merge \
+    build/tests/redis/connecting build/tests/fault/permissions build/tests/fault/acl build/tests/cluster/filter
