@@ -1,11 +1,112 @@
-/* The first words on a new connection: questions that are refused, client names, passwords. */
+/* The first words on a new connection: user, password and database arrive byte for byte, and lead where they say.
+ * Questions may be refused, and so may passwords, whose bytes no error repeats. */
 #include "support/in_time.h"
 #include "support/redis_server.h"
 #include "support/scripted_server.h"
+#include "support/served.h"
 #include "support/test.h"
 
+#include <hiredis/hiredis.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* ---- What is sent -------------------------------------------------------------------- */
+
+#define INFO "*1\r\n$4\r\nINFO\r\n"
+static const struct script_step agreeable[] = {SCRIPT_ACCEPT, SCRIPT_ANSWER("+OK\r\n"), SCRIPT_END};
+
+/* Connects to a server that agrees to everything, and that hears this and INFO. */
+static void assert_heard(const char *credentials, const char *database, const char *words)
+{
+    struct scripted_server *scripted = scripted_server_start_tcp(agreeable, "127.0.0.1");
+    hibloom_store *store;
+    char uri[512], expected[512], *heard;
+    size_t len;
+
+    assert_non_null(scripted);
+    snprintf(expected, sizeof expected, "%s" INFO, words);
+    snprintf(uri, sizeof uri, "redis://%s127.0.0.1:%d%s", credentials, scripted_server_port(scripted), database);
+    assert_ok(hibloom_connect(&store, uri, NULL), store);
+    assert_string_equal(hibloom_store_error(store), "");
+    heard = scripted_server_heard(scripted, &len);
+    assert_string_equal(heard, expected);
+    free(heard);
+    hibloom_store_free(store);
+    scripted_server_stop(scripted);
+}
+
+static void user_password_and_database_arrive_decoded(void **state)
+{
+    assert_heard("", "", "");
+    assert_heard("", "/0", "");
+    assert_heard("", "/7", "*2\r\n$6\r\nSELECT\r\n$1\r\n7\r\n");
+    assert_heard(":pass@", "", "*2\r\n$4\r\nAUTH\r\n$4\r\npass\r\n");
+    assert_heard("user:pass@", "", "*3\r\n$4\r\nAUTH\r\n$4\r\nuser\r\n$4\r\npass\r\n");
+    assert_heard("user:pass@", "/12",
+                 "*3\r\n$4\r\nAUTH\r\n$4\r\nuser\r\n$4\r\npass\r\n*2\r\n$6\r\nSELECT\r\n$2\r\n12\r\n");
+    assert_heard("us%65r%3a:p%40ss%3A%2F%25@", "", "*3\r\n$4\r\nAUTH\r\n$5\r\nuser:\r\n$7\r\np@ss:/%\r\n");
+    assert_heard(":%0D%0a%20%C3%A9%ff%7F@", "", "*2\r\n$4\r\nAUTH\r\n$7\r\n\r\n \303\251\377\177\r\n");
+    assert_heard(":a:b@", "", "*2\r\n$4\r\nAUTH\r\n$3\r\na:b\r\n");
+}
+
+/* ---- Where it leads, on a real server -------------------------------------------------- */
+
+static void create_at(const char *uri, const char *name)
+{
+    hibloom_store *store = test_connect(uri, NULL);
+
+    test_close(test_open(store, name, "capacity=1000 error=0.01"), store);
+}
+
+static void assert_only_in(int db, const char *name)
+{
+    for (int i = 0; i < 16; i++) {
+        test_command(redis, "SELECT %d", i);
+        assert_int_equal(test_command(redis, "EXISTS %s", name), i == db);
+    }
+}
+
+static void the_database_is_selected_also_behind_a_password(void **state)
+{
+    char uri[512];
+    const int port = redis_server_port(server);
+
+    test_command(redis, "ACL SETUSER app on >se%%ret@ ~* &* +@all");
+    test_command(redis, "ACL SETUSER guest on nopass ~* &* +@all");
+    snprintf(uri, sizeof uri, "redis://127.0.0.1:%d/5", port);
+    create_at(uri, "by-port");
+    assert_only_in(5, "by-port");
+    snprintf(uri, sizeof uri, "redis://app:se%%25ret%%40@127.0.0.1:%d/6", port);
+    create_at(uri, "by-user");
+    assert_only_in(6, "by-user");
+    snprintf(uri, sizeof uri, "redis://guest@127.0.0.1:%d", port);
+    create_at(uri, "by-guest");
+    assert_only_in(0, "by-guest");
+    create_at(redis_server_uri(server), "plain");
+    assert_only_in(0, "plain");
+}
+
+/* After a reconnect too: what was said once at the beginning is said again. */
+static void a_new_connection_is_the_same_user_in_the_same_database(void **state)
+{
+    bool found;
+    char uri[256];
+
+    test_command(redis, "SELECT 0");
+    test_command(redis, "ACL SETUSER app on >secret ~* &* +@all");
+    snprintf(uri, sizeof uri, "redis://app:secret@127.0.0.1:%d/11", redis_server_port(server));
+    hibloom_store *store = test_connect(uri, NULL);
+    hibloom *filter = test_open(store, "again", "capacity=1000 error=0.01");
+    assert_ok(hibloom_add(filter, "x", 1, NULL), store);
+    assert_int_equal(test_command(redis, "CLIENT KILL USER app"), 1);
+    (void)!hibloom_contains(filter, "x", 1, &found); /* finds it closed, now or before it asks */
+    assert_ok(hibloom_contains(filter, "x", 1, &found), store);
+    assert_true(found);
+    assert_int_equal(test_command(redis, "CLIENT KILL USER app"), 1);
+    test_close(filter, store);
+    assert_only_in(11, "again");
+}
 
 #define SPEC "bits=1048576 hashes=4 seed=5eed" /* as long as what is THERE */
 
@@ -131,8 +232,7 @@ static void a_password_that_is_wrong_is_not_tried_again(void **state)
 static void a_password_of_common_words_is_refused_in_plain_words(void **state)
 {
     static const char *const passwords[] = {"password", "pass", "invalid", "configured"};
-    struct redis_server *asks = redis_server_start_tcp((const char *const[]){"--requirepass", "right", NULL}),
-                        *asks_none = redis_server_start_tcp(NULL);
+    struct redis_server *asks = redis_server_start_tcp((const char *const[]){"--requirepass", "right", NULL});
     hibloom_store *store = NULL;
     char uri[128];
 
@@ -141,18 +241,20 @@ static void a_password_of_common_words_is_refused_in_plain_words(void **state)
         assert_status(hibloom_connect(&store, uri, NULL), HIBLOOM_EDENIED, store);
         assert_non_null(strstr(hibloom_store_error(store), "WRONGPASS: the server does not accept this user"));
         hibloom_store_free(store);
-        snprintf(uri, sizeof uri, "redis://:%s@127.0.0.1:%d", passwords[i], redis_server_port(asks_none));
+        snprintf(uri, sizeof uri, "redis://:%s@127.0.0.1:%d", passwords[i], redis_server_port(server));
         assert_status(hibloom_connect(&store, uri, NULL), HIBLOOM_ESERVER, store);
         assert_non_null(strstr(hibloom_store_error(store), "the server has no password for this user"));
         hibloom_store_free(store);
     }
     redis_server_stop(asks);
-    redis_server_stop(asks_none);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(user_password_and_database_arrive_decoded),
+        cmocka_unit_test(the_database_is_selected_also_behind_a_password),
+        cmocka_unit_test(a_new_connection_is_the_same_user_in_the_same_database),
         cmocka_unit_test(who_may_not_ask_for_info_is_let_in),
         cmocka_unit_test(a_client_name_that_is_refused_is_left_out),
         cmocka_unit_test(a_password_in_the_servers_words_is_not_repeated),
@@ -160,5 +262,5 @@ int main(void)
         cmocka_unit_test(a_password_of_common_words_is_refused_in_plain_words),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, served_set_up, served_tear_down);
 }

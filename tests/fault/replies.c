@@ -1,9 +1,12 @@
-/* A server that answers what it should not: one reply of a call is replaced by one of the wrong type, or by
- * bytes that are no reply. The call must fail, and the next one must be right. */
+/* A server that answers what it should not: one reply of a call is replaced by one of the wrong type, or by bytes that are
+ * no reply. The call must fail, and the next one must be right. And a server that is cut off in an add to a filter of
+ * rueidis: the counter beside it counts each item once. */
 #include "redis/link.h"
 #include "support/in_time.h"
+#include "support/items.h"
 #include "support/proxied.h"
 #include "support/subject.h"
+#include "support/test.h"
 
 #include <hiredis/hiredis.h>
 #include <stdio.h>
@@ -246,6 +249,46 @@ static void who_is_no_cluster_is_not_redirected(void **state)
     hibloom_store_free(store);
 }
 
+enum { ITEMS = 1500, RETRY_MS = 5000 };
+
+/* Cuts an add behind so many bytes of one way; whether it was that long. */
+static bool check_cut(const hibloom_item *items, enum proxy_way way, uint64_t after)
+{
+    hibloom_store *store = test_connect(with_options(proxy_uri(proxy), "retry=%ums&accept_restarts=yes", RETRY_MS),
+                                        NULL);
+    hibloom *filter = test_attach(store, "seen", "rueidis capacity=10000 error=0.000001");
+    bool is_new[ITEMS];
+    hibloom_stats stats;
+
+    proxy_cut(proxy, way, after);
+    assert_ok(hibloom_add_many(filter, items, ITEMS, is_new), store);
+    hibloom_get_stats(store, &stats, sizeof stats);
+    proxy_heal(proxy);
+    for (size_t i = 0; i < ITEMS; i++)
+        assert_true(is_new[i]); /* or it is not known */
+    assert_int_equal(test_command(redis, "INCRBY {seen}:c 0"), ITEMS);
+    assert_ok(hibloom_add_many(filter, items, ITEMS, NULL), store);
+    assert_int_equal(test_command(redis, "INCRBY {seen}:c 0"), ITEMS);
+    assert_dropped(filter, store);
+    hibloom_store_free(store);
+    proxy_wait_idle(proxy);
+    return stats.retries > 0;
+}
+
+static void an_add_that_is_cut_counts_its_items_once(void **state)
+{
+    static const uint64_t steps[] = {[PROXY_REQUESTS] = 120000, [PROXY_REPLIES] = 9000};
+    hibloom_item *items = items_new("counted", ITEMS);
+
+    for (enum proxy_way way = PROXY_REQUESTS; way <= PROXY_REPLIES; way++) {
+        unsigned cuts = 0;
+        for (uint64_t after = 1; cuts < 20 && check_cut(items, way, after); after += steps[way])
+            cuts++;
+        assert_in_range(cuts, 3, 19); /* up to its end */
+    }
+    items_free(items);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -256,6 +299,7 @@ int main(void)
         cmocka_unit_test(words_too_long_to_keep_are_cut),
         cmocka_unit_test(a_push_between_replies_is_no_answer),
         cmocka_unit_test(who_is_no_cluster_is_not_redirected),
+        cmocka_unit_test(an_add_that_is_cut_counts_its_items_once),
     };
 
     return cmocka_run_group_tests(tests, proxied_set_up, proxied_tear_down);

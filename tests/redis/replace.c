@@ -1,17 +1,15 @@
-/* hibloom_replace: a filter takes another one's place in one step, whatever the forms of the two. */
+/* A filter is one value: what Redis can do with a key it can do with a filter. (That its keys are deleted, renamed and put
+ * back, and live for a while, is simulated.) hibloom_replace puts one filter in the place of another in one step, whatever
+ * their forms. And a server may refuse such strings. */
+#include "spec/spec.h"
+#include "support/items.h"
 #include "support/redis_cluster.h"
 #include "support/served.h"
 #include "support/test.h"
 
+#include <hiredis/hiredis.h>
+#include <stdio.h>
 #include <string.h>
-
-static const char *const forms[] = {"bits=1000 hashes=3",
-                                    "bits=1000 hashes=3 segments=3",
-                                    "bits=2000 hashes=4 segments=5",
-                                    "bits=300 hashes=4 layout=partitioned",
-                                    "capacity=2 error=1e-6 growth=2",
-                                    "capacity=2 error=1e-6 growth=2 segments=3"};
-enum { FORMS = sizeof forms / sizeof *forms, LINKS = 5 }; /* that many items make a growing one grow */
 
 static hibloom_store *store;
 
@@ -28,6 +26,15 @@ static int tear_down(void **state)
     return served_tear_down(state);
 }
 
+static const char *const forms[] = {"bits=1000 hashes=3",
+                                    "bits=1000 hashes=3 segments=3",
+                                    "bits=2000 hashes=4 segments=5",
+                                    "bits=300 hashes=4 layout=partitioned",
+                                    "capacity=2 error=1e-6 growth=2",
+                                    "capacity=2 error=1e-6 growth=2 segments=3",
+                                    "bits=1024 hashes=3 layout=blocked"};
+enum { FORMS = sizeof forms / sizeof *forms, LINKS = 5 }; /* that many items make a growing one grow */
+
 static hibloom *make(const char *name, const char *text, const char *item)
 {
     hibloom *filter = test_open(store, name, text);
@@ -40,7 +47,7 @@ static hibloom *make(const char *name, const char *text, const char *item)
 
 static bool is_one_key(int form)
 {
-    return form == 0 || form == 4;
+    return form == 0 || form == 4 || form == 6;
 }
 
 static bool has(hibloom *filter, const char *item)
@@ -64,7 +71,48 @@ static void assert_alone(const char *name, const char *item)
     hibloom_close(filter);
 }
 
-/* ---- Forms -------------------------------------------------------------------------------- */
+/* ---- What Redis and hibloom do -------------------------------------------------------------- */
+
+static void copy_makes_another_one(void **state)
+{
+    char text[64];
+
+    for (int form = 0; form < FORMS; form++) {
+        snprintf(text, sizeof text, "%s seed=5eed", forms[form]);
+        hibloom *filter = make("seen", text, "item");
+        items_add(filter, store, "in", 20);
+        test_command(redis, "EVAL %s 0",
+                     "for _, key in ipairs(redis.call('KEYS', 'seen*')) do "
+                     "  redis.call('COPY', key, 'other' .. key:sub(5)) end");
+        hibloom *copy = test_open(store, "other", NULL);
+        assert_int_equal(items_count(copy, store, "in", 20), 20);
+        assert_ok(hibloom_add(copy, "of the copy", 11, NULL), store);
+        assert_false(has(filter, "of the copy"));
+        assert_dropped(copy, store);
+        assert_int_equal(items_count(filter, store, "in", 20), 20);
+        assert_dropped(filter, store);
+        assert_int_equal(test_command(redis, "DBSIZE"), 0);
+    }
+}
+
+static void a_server_that_takes_no_such_string_says_so_and_is_left_clean(void **state)
+{
+    /* with a seed: a drawn one may have four letters of the words, which then are not said */
+    static const char *const texts[] = {
+        "bits=67108864 hashes=7 seed=1", "bits=67108864 hashes=7 layout=partitioned seed=1",
+        "bits=20000000 hashes=7 segments=2 seed=1", "capacity=20000000 error=0.01 segments=3 seed=1"};
+
+    test_command(redis, "CONFIG SET proto-max-bulk-len 1mb");
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        const struct spec spec = test_spec(texts[i]);
+        hibloom *filter;
+        assert_status(hibloom_open(&filter, store, "seen", test_text(&spec)), HIBLOOM_ESERVER, store);
+        if (strstr(hibloom_store_error(store), "maximum allowed size") == NULL)
+            fail_msg("%s: %s", texts[i], hibloom_store_error(store));
+        assert_int_equal(test_command(redis, "DBSIZE"), 0); /* the root is the first and the largest */
+    }
+    test_command(redis, "CONFIG SET proto-max-bulk-len 512mb");
+}
 
 static void any_form_replaces_any_form(void **state)
 {
@@ -162,6 +210,8 @@ static void in_a_cluster_one_slot_is_needed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(copy_makes_another_one),
+        cmocka_unit_test(a_server_that_takes_no_such_string_says_so_and_is_left_clean),
         cmocka_unit_test(any_form_replaces_any_form),
         cmocka_unit_test(a_memory_store_replaces_as_a_server_does),
         cmocka_unit_test(in_a_cluster_one_slot_is_needed),

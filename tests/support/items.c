@@ -23,17 +23,6 @@ void items_free(hibloom_item *items)
     free(items);
 }
 
-void items_assert_in(hibloom *filter, hibloom_store *store, const hibloom_item *items, size_t n)
-{
-    bool *found = calloc(n, sizeof *found);
-
-    assert_non_null(found);
-    assert_ok(hibloom_contains_many(filter, items, n, found), store);
-    for (size_t i = 0; i < n; i++)
-        assert_true(found[i]);
-    free(found);
-}
-
 static size_t count_yes(hibloom *filter, hibloom_store *store, const char *prefix, size_t n,
                         hibloom_status (*call)(hibloom *, const hibloom_item *, size_t n, bool *))
 {

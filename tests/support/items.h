@@ -9,9 +9,6 @@
 hibloom_item *items_new(const char *prefix, size_t n);
 void items_free(hibloom_item *items);
 
-/* All of them are in. */
-void items_assert_in(hibloom *filter, hibloom_store *store, const hibloom_item *items, size_t n);
-
 /* Adds n of them; how many were new. And how many are in. */
 size_t items_add(hibloom *filter, hibloom_store *store, const char *prefix, size_t n);
 size_t items_count(hibloom *filter, hibloom_store *store, const char *prefix, size_t n);

@@ -1,5 +1,5 @@
 /* uri.c: what a URI that is refused is told, part by part, and that it is never
- * its password. What a good one leads to is in fault/uri.c. No server. */
+ * its password. What a good one leads to is in fault/greeting.c. No server. */
 #include "support/test.h"
 
 #include <malloc.h>
