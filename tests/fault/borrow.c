@@ -2,7 +2,7 @@
  * each call, refused while something is under way on it, and neither closed
  * nor re-made when it dies. */
 #include "support/borrowed.h"
-#include "support/proxied.h"
+#include "support/served.h"
 #include "support/scripted_server.h"
 #include "support/temp_dir.h"
 

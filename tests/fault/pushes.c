@@ -2,7 +2,7 @@
  * borrowed connection messages between the answers if he has asked for them:
  * they reach him and disturb no answer. */
 #include "support/borrowed.h"
-#include "support/proxied.h"
+#include "support/served.h"
 #include "support/scripted_server.h"
 
 #include <stdio.h>

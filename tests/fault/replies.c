@@ -4,7 +4,7 @@
 #include "redis/link.h"
 #include "support/in_time.h"
 #include "support/items.h"
-#include "support/proxied.h"
+#include "support/served.h"
 #include "support/subject.h"
 #include "support/test.h"
 

@@ -30,6 +30,17 @@ static redisContext *begin_borrowed(struct subject *subject, const struct redis_
     return context;
 }
 
+/* The server has come back empty: what was in it is not found, and not denied. */
+static void assert_lost_and_found_again(struct subject *subject)
+{
+    bool found = true;
+
+    assert_status(hibloom_contains(subject->filter, "in-0", 4, &found), HIBLOOM_ENOTFOUND, subject->store);
+    assert_true(found);
+    subject->maybe_removed = true;
+    subject_check(subject);
+}
+
 static void restart_borrowed(struct subject *subject, struct redis_server *server, redisContext *context)
 {
     redis_server_restart(server);
@@ -154,6 +165,14 @@ static void interrupted_system_calls_are_taken_up_again(void **state)
     redis_server_stop(server);
 }
 
+/* Closes the subject's connection while nobody uses it. */
+static void close_idle(const struct redis_server *server, struct redisContext *redis)
+{
+    assert_int_equal(test_command(redis, "CLIENT KILL TYPE normal"), 1);
+    if (redis_server_port(server) != 0)
+        test_sleep_ms(100); /* on a Unix socket it is there at once, here almost */
+}
+
 /* The server pauses for many interruptions, so that each call meets them while
  * it waits, and those that have to make the connection anew do, too. */
 static void a_call_that_waits_is_not_ended_by_interruptions(void **state)
@@ -182,6 +201,16 @@ static void a_call_that_waits_is_not_ended_by_interruptions(void **state)
     redis_server_stop(server);
 }
 
+/* Adds it, without and with is_new, or looks it up: 0, 1, 2. */
+static hibloom_status run_batch(struct subject *subject, int kind)
+{
+    if (kind == 0)
+        return hibloom_add_many(subject->filter, batch_items, BATCH, NULL);
+    if (kind == 1)
+        return hibloom_add_many(subject->filter, batch_items, BATCH, batch_answers);
+    return hibloom_contains_many(subject->filter, batch_items, BATCH, batch_answers);
+}
+
 static bool call_under_interruptions(struct redis_server *server, int kind)
 {
     struct subject subject;
@@ -191,7 +220,7 @@ static bool call_under_interruptions(struct redis_server *server, int kind)
     redis_server_pause(server);
     const uint64_t since = test_now_ms();
     interrupt_every(20000, interruptions[kind % 2]);
-    assert_status(kind == 0 ? call_named("contains")->run(&subject) : batch_run(&subject, kind), HIBLOOM_ETIMEDOUT,
+    assert_status(kind == 0 ? call_named("contains")->run(&subject) : run_batch(&subject, kind), HIBLOOM_ETIMEDOUT,
                   subject.store);
     interrupt_every(0, 0);
     const bool in_time = gave_up_in_time(since);

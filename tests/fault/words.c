@@ -5,7 +5,7 @@
 #include "base/store.h"
 #include "spec/spec.h"
 #include "support/borrowed.h"
-#include "support/proxied.h"
+#include "support/served.h"
 #include "support/scripted_server.h"
 #include "support/subject.h"
 #include "support/test.h"

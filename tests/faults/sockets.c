@@ -136,8 +136,7 @@ static struct dialogue dialogue_on(const char *uri)
 {
     return (struct dialogue){.uri = uri,
                              .spec = "bits=8192 hashes=4 seed=5eed",
-                             .servers = &redis,
-                             .server_count = 1,
+                             .server = redis,
                              .enter = socket_faults_arm,
                              .leave = socket_faults_disarm,
                              .may_fail = may_fail};

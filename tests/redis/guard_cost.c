@@ -1,7 +1,7 @@
 /* What the guard costs: one short command for each key that a pipeline touches, and no key's name more often
  * than it has to be. And what is in is not sent again. */
 #include "support/items.h"
-#include "support/proxied.h"
+#include "support/served.h"
 #include "support/test.h"
 #include "base/store.h"
 #include "spec/positions.h"

@@ -16,22 +16,12 @@ int batch_set_up(void **state)
     return 0;
 }
 
-hibloom_status batch_run(struct subject *subject, int kind)
-{
-    if (kind == 0)
-        return hibloom_add_many(subject->filter, batch_items, BATCH, NULL);
-    if (kind == 1)
-        return hibloom_add_many(subject->filter, batch_items, BATCH, batch_answers);
-    return hibloom_contains_many(subject->filter, batch_items, BATCH, batch_answers);
-}
-
 static void *send_later(void *argument)
 {
     struct later *later = argument;
 
     test_sleep_ms(later->milliseconds);
     kill(later->pid, later->number);
-    atomic_store(&later->sent, true); /* not before: who sees it counts on the signal */
     return NULL;
 }
 
@@ -49,21 +39,4 @@ void start_thread(pthread_t *thread, void *(*run)(void *), void *argument)
 void start_later(struct later *later)
 {
     start_thread(&later->thread, send_later, later);
-}
-
-void assert_lost_and_found_again(struct subject *subject)
-{
-    bool found = true;
-
-    assert_status(hibloom_contains(subject->filter, "in-0", 4, &found), HIBLOOM_ENOTFOUND, subject->store);
-    assert_true(found);
-    subject->maybe_removed = true;
-    subject_check(subject);
-}
-
-void close_idle(const struct redis_server *server, struct redisContext *redis)
-{
-    assert_int_equal(test_command(redis, "CLIENT KILL TYPE normal"), 1);
-    if (redis_server_port(server) != 0)
-        test_sleep_ms(100); /* on a Unix socket it is there at once, here almost */
 }

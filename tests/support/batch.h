@@ -8,7 +8,6 @@
 #include "subject.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <sys/types.h>
 
 enum { BATCH = 200000 };
@@ -18,27 +17,17 @@ extern bool batch_answers[BATCH];
 
 int batch_set_up(void **state);
 
-/* Adds it, without and with is_new, or looks it up: 0, 1, 2. */
-hibloom_status batch_run(struct subject *subject, int kind);
-
 /* A signal that a thread sends after a while. */
 struct later {
     pthread_t thread;
     pid_t pid;
     int number;
     unsigned milliseconds;
-    atomic_bool sent;
 };
 
 void start_later(struct later *later);
 
 /* Alarms are for the thread that makes the calls. */
 void start_thread(pthread_t *thread, void *(*run)(void *), void *argument);
-
-/* Closes the subject's connection while nobody uses it; redis is another one. */
-void close_idle(const struct redis_server *server, struct redisContext *redis);
-
-/* The server has come back empty: what was in it is not found, and not denied. */
-void assert_lost_and_found_again(struct subject *subject);
 
 #endif

@@ -15,7 +15,7 @@ static const char filter_name[] = "said", other_name[] = "other";
 
 /* ---- What a filter should hold --------------------------------------------------------
  *
- * Bit by bit, beside the servers that hold it. Their strings are read past the library and compared, so an answer that
+ * Bit by bit, beside the server that holds it. Its strings are read past the library and compared, so an answer that
  * is lost, doubled or shifted is seen. */
 
 enum { FEW = 20, MIRROR_KEYS_MAX = 4 };
@@ -27,7 +27,7 @@ struct few {
 };
 
 struct mirror {
-    const struct dialogue *dialogue; /* for the servers, and the message of a failure */
+    const struct dialogue *dialogue; /* for the server, and the message of a failure */
     const char *name;                /* of the filter */
     struct spec spec;
     unsigned char *bits[MIRROR_KEYS_MAX];
@@ -91,20 +91,7 @@ static uint64_t mirror_count(const struct mirror *mirror)
     return n;
 }
 
-/* Of a cluster's nodes the one that has the key's slot answers. */
-static redisReply *ask_servers(const struct dialogue *d, const char *key, size_t last)
-{
-    for (int i = 0; i < d->server_count; i++) {
-        redisReply *reply = redisCommand(d->servers[i], "GETRANGE %s 0 %llu", key, (unsigned long long)last);
-        if (reply != NULL && reply->type == REDIS_REPLY_STRING)
-            return reply;
-        freeReplyObject(reply);
-    }
-    fail_msg("%s, place %llu: no server has the slot of '%s'", d->what, (unsigned long long)d->place, key);
-    return NULL;
-}
-
-/* The servers hold just this; `after` is what was done last. */
+/* The server holds just this; `after` is what was done last. */
 static void mirror_assert(const struct mirror *mirror, const char *after)
 {
     const struct dialogue *d = mirror->dialogue;
@@ -113,7 +100,7 @@ static void mirror_assert(const struct mirror *mirror, const char *after)
     for (unsigned key = 0; key < mirror->spec.segments; key++) {
         char name[64];
         snprintf(name, sizeof name, mirror->spec.segments > 1 ? "%s:%u" : "%s", mirror->name, key);
-        redisReply *reply = ask_servers(d, name, bytes - 1);
+        redisReply *reply = redisCommand(d->server, "GETRANGE %s 0 %zu", name, bytes - 1);
         if (reply->len != bytes || memcmp(reply->str, mirror->bits[key], bytes) != 0)
             fail_msg("%s, place %llu: after %s, '%s' has other bits than it should", d->what,
                      (unsigned long long)d->place, after, name);
@@ -121,16 +108,15 @@ static void mirror_assert(const struct mirror *mirror, const char *after)
     }
 }
 
-/* They hold no key. */
+/* It holds no key. */
 static void assert_no_key(const struct dialogue *d)
 {
-    for (int i = 0; i < d->server_count; i++) {
-        redisReply *keys = redisCommand(d->servers[i], "KEYS *");
-        for (size_t k = 0; k < keys->elements; k++) /* a temporary one, of a call that failed, ends by itself */
-            if (test_command(d->servers[i], "PTTL %b", keys->element[k]->str, keys->element[k]->len) == -1)
-                fail_msg("%s, place %llu: a key is left over", d->what, (unsigned long long)d->place);
-        freeReplyObject(keys);
-    }
+    redisReply *keys = redisCommand(d->server, "KEYS *");
+
+    for (size_t k = 0; k < keys->elements; k++) /* a temporary one, of a call that failed, ends by itself */
+        if (test_command(d->server, "PTTL %b", keys->element[k]->str, keys->element[k]->len) == -1)
+            fail_msg("%s, place %llu: a key is left over", d->what, (unsigned long long)d->place);
+    freeReplyObject(keys);
 }
 
 /* The message of a failure names the fault and its place. */
@@ -276,13 +262,9 @@ static void clear(struct partner *p)
     mirror_assert(&p->mirror, "clear");
 }
 
-/* The filter takes the place of the other one. In a cluster the two lie in different slots. */
+/* The filter takes the place of the other one. */
 static void replace(struct partner *p, const struct few *few)
 {
-    if (strncmp(p->d->uri, "redis+cluster", 13) == 0) {
-        drop(p, p->other);
-        return;
-    }
     UNTIL_OK(p, hibloom_replace(p->filter, other_name));
     ask_for(p, few, true);
 }

@@ -12,8 +12,7 @@ struct dialogue {
     const char *uri;
     char options[160];                   /* behind the URI */
     const char *spec;                    /* a text with a seed, so that a test repeats itself */
-    struct redisContext *const *servers; /* plain connections to all that may hold keys */
-    int server_count;
+    struct redisContext *server;         /* a plain connection to it */
     const char *what;                    /* is committed, for the message of a failure */
     uint64_t place;                      /* and where */
     void (*enter)(void), (*leave)(void); /* around each call of the library; NULL: nothing is to be done */

@@ -1,4 +1,4 @@
-/* A server and a connection to it. See served.h. */
+/* A server and a connection to it, and the proxy before it. See served.h. */
 #include "served.h"
 #include "test.h"
 
@@ -6,6 +6,7 @@
 
 struct redis_server *server;
 redisContext *redis;
+struct proxy *proxy;
 
 int served_set_up(void **state)
 {
@@ -26,4 +27,17 @@ int served_leave_nothing(void **state)
 {
     test_command(redis, "FLUSHALL");
     return 0;
+}
+
+int proxied_set_up(void **state)
+{
+    (void)served_set_up(state);
+    proxy = proxy_start(redis_server_socket(server));
+    return 0;
+}
+
+int proxied_tear_down(void **state)
+{
+    proxy_stop(proxy);
+    return served_tear_down(state);
 }

@@ -5,6 +5,7 @@
 #ifndef HIBLOOM_TEST_SERVED_H
 #define HIBLOOM_TEST_SERVED_H
 
+#include "proxy.h"
 #include "redis_server.h"
 
 extern struct redis_server *server;
@@ -15,5 +16,10 @@ int served_tear_down(void **state);
 
 /* As teardown of a test, so that what it leaves is not there in the next. */
 int served_leave_nothing(void **state);
+
+/* The same with the proxy before the server, for faults in the middle of a conversation. */
+extern struct proxy *proxy;
+int proxied_set_up(void **state);
+int proxied_tear_down(void **state);
 
 #endif

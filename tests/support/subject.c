@@ -44,16 +44,16 @@ static bool is_in(unsigned number)
     return (0x6A09E667F3u >> number % KNOWN & 1) != 0;
 }
 
-/* All known items, those that are in, or those that are in with new ones between. */
-enum choice { ALL, ONLY_IN, IN_AND_FRESH };
+/* All known items, those that are in, those that are in with new ones between, or new ones. */
+enum choice { ALL, ONLY_IN, IN_AND_FRESH, ONLY_FRESH };
 
 static void choose(struct items *items, enum choice choice, struct subject *subject)
 {
     items->n = 0;
     for (unsigned i = 0; i < KNOWN; i++) {
-        if (is_in(i) || choice == ALL)
+        if (choice == ALL || (is_in(i) && choice != ONLY_FRESH))
             append(items, is_in(i), i);
-        else if (choice == IN_AND_FRESH)
+        else if (choice != ONLY_IN)
             append(items, false, KNOWN + subject->fresh++);
     }
 }
@@ -156,31 +156,34 @@ static hibloom_status add(struct subject *subject)
     return hibloom_add(subject->filter, "in-0", 4, NULL);
 }
 
-static hibloom_status add_is_new(struct subject *subject)
+/* A call that answers, of one item or of all that are chosen. */
+static hibloom_status ask(struct subject *subject, enum choice choice, bool adds, bool many)
 {
-    struct items items = {.n = 0};
-    bool is_new;
+    struct items items;
+    bool answers[KNOWN];
     hibloom_status status;
 
-    memset(&is_new, UNWRITTEN, sizeof is_new);
-    append(&items, false, KNOWN + subject->fresh++);
-    status = hibloom_add(subject->filter, items.item[0].data, items.item[0].len, &is_new);
-    assert_answers(status, &is_new, &items, false);
+    memset(answers, UNWRITTEN, sizeof answers);
+    choose(&items, choice, subject);
+    if (many) {
+        status = (adds ? hibloom_add_many : hibloom_contains_many)(subject->filter, items.item, items.n, answers);
+    } else {
+        items.n = 1;
+        status = (adds ? hibloom_add : hibloom_contains)(subject->filter, items.item[0].data, items.item[0].len,
+                                                         answers);
+    }
+    assert_answers(status, answers, &items, !adds);
     return status;
+}
+
+static hibloom_status add_is_new(struct subject *subject)
+{
+    return ask(subject, ONLY_FRESH, true, false);
 }
 
 static hibloom_status contains_what_is_in(struct subject *subject)
 {
-    struct items items;
-    bool found;
-    hibloom_status status;
-
-    memset(&found, UNWRITTEN, sizeof found);
-    choose(&items, ONLY_IN, subject);
-    items.n = 1;
-    status = hibloom_contains(subject->filter, items.item[0].data, items.item[0].len, &found);
-    assert_answers(status, &found, &items, true);
-    return status;
+    return ask(subject, ONLY_IN, false, false);
 }
 
 static hibloom_status add_many(struct subject *subject)
@@ -193,28 +196,12 @@ static hibloom_status add_many(struct subject *subject)
 
 static hibloom_status add_many_is_new(struct subject *subject)
 {
-    struct items items;
-    bool is_new[KNOWN];
-    hibloom_status status;
-
-    memset(is_new, UNWRITTEN, sizeof is_new);
-    choose(&items, IN_AND_FRESH, subject);
-    status = hibloom_add_many(subject->filter, items.item, items.n, is_new);
-    assert_answers(status, is_new, &items, false);
-    return status;
+    return ask(subject, IN_AND_FRESH, true, true);
 }
 
 static hibloom_status contains_many(struct subject *subject)
 {
-    struct items items;
-    bool found[KNOWN];
-    hibloom_status status;
-
-    memset(found, UNWRITTEN, sizeof found);
-    choose(&items, ALL, subject);
-    status = hibloom_contains_many(subject->filter, items.item, items.n, found);
-    assert_answers(status, found, &items, true);
-    return status;
+    return ask(subject, ALL, false, true);
 }
 
 static hibloom_status get_info(struct subject *subject)
