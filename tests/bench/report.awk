@@ -390,7 +390,6 @@ END {
     print_near()
     print_calls()
     print_choices()
-    print_merges()
     print_module()
     print_kinds()
 }
