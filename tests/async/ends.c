@@ -168,21 +168,26 @@ static void on_done_do(hibloom_status status, void *data)
         hibloom_close(doer.filter);
 }
 
+/* A hundred calls, each of which calls this function back. */
+static void begin_within(void *loop, const char *uri, void (*function)(hibloom_status, void *))
+{
+    memset(&doer, 0, sizeof doer);
+    memset(outcomes, 0, sizeof outcomes);
+    doer.async = async_store(loop, uri, NULL);
+    doer.filter = async_filter(loop, doer.async, TEST_NAME, text);
+    for (size_t i = 0; i < 100; i++)
+        assert_ok(
+            hibloom_async_contains(doer.filter, &numbers[i], sizeof *numbers, &answers[i], function, &outcomes[i]),
+            NULL);
+}
+
 static void do_within(enum deed deed, size_t at)
 {
     void *loop = loop_class->open();
 
-    memset(&doer, 0, sizeof doer);
-    memset(outcomes, 0, sizeof outcomes);
+    begin_within(loop, test_uri(), on_done_do);
     doer.deed = deed;
     doer.at = at;
-    doer.async = async_store(loop, test_uri(), NULL);
-    doer.filter = async_filter(loop, doer.async, TEST_NAME, text);
-    for (size_t i = 0; i < 100; i++) {
-        assert_ok(
-            hibloom_async_contains(doer.filter, &numbers[i], sizeof *numbers, &answers[i], on_done_do, &outcomes[i]),
-            NULL);
-    }
     await_all(loop, outcomes, 100);
     const size_t answered = count_with(outcomes, 100, HIBLOOM_OK);
     assert_int_equal(answered, deed == CALL ? 100 : at + 1); /* also what had been answered by then */
@@ -219,15 +224,7 @@ static void a_store_may_be_freed_while_its_filter_is_closed(void **state)
 {
     void *loop = loop_class->open();
 
-    memset(&doer, 0, sizeof doer);
-    memset(outcomes, 0, sizeof outcomes);
-    doer.async = async_store(loop, test_uri(), NULL);
-    doer.filter = async_filter(loop, doer.async, TEST_NAME, text);
-    for (size_t i = 0; i < 100; i++) {
-        assert_ok(hibloom_async_contains(doer.filter, &numbers[i], sizeof *numbers, &answers[i], on_canceled_free,
-                                         &outcomes[i]),
-                  NULL);
-    }
+    begin_within(loop, test_uri(), on_canceled_free);
     hibloom_close(doer.filter);
     assert_int_equal(count_with(outcomes, 100, HIBLOOM_ECANCELED), 100);
     close_loop(loop);
@@ -239,16 +236,8 @@ static void a_store_may_be_freed_as_its_connection_dies(void **state)
     struct redis_server *server = redis_server_start_tcp(NULL);
     void *loop = loop_class->open();
 
-    memset(&doer, 0, sizeof doer);
-    memset(outcomes, 0, sizeof outcomes);
-    doer.async = async_store(loop, redis_server_uri(server), NULL);
-    doer.filter = async_filter(loop, doer.async, "f", text);
-    redis_server_pause(server);
-    for (size_t i = 0; i < 100; i++) {
-        assert_ok(hibloom_async_contains(doer.filter, &numbers[i], sizeof *numbers, &answers[i], on_canceled_free,
-                                         &outcomes[i]),
-                  NULL);
-    }
+    begin_within(loop, redis_server_uri(server), on_canceled_free);
+    redis_server_pause(server); /* before the loop turns, so nothing was sent */
     turn(loop, 10);
     redis_server_kill(server);
     for (int i = 0; i < 10000 && doer.called == 0; i++)

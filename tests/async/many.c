@@ -60,7 +60,7 @@ static void one_that_is_gone_fails_alone(void **state)
         memset(answers, false, sizeof answers);
         assert_int_equal(AWAIT(loop, &o, hibloom_async_contains_pairs(pairs, FILTERS, answers, NULL, on_done, &o)),
                          HIBLOOM_ENOTFOUND);
-        assert_non_null(strstr(hibloom_store_error(async), names[77]));
+        assert_words(async, names[77]);
         assert_int_equal(test_count_true(answers, FILTERS), 0);
         close_all();
     }
@@ -78,7 +78,7 @@ static void a_refused_call_calls_nothing(void **state)
                      HIBLOOM_EINVAL);
     assert_int_equal(each[0], HIBLOOM_EINVAL);
     assert_int_equal(hibloom_contains_pairs(pairs, 1, answers, each), HIBLOOM_ENOTSUP);
-    assert_non_null(strstr(hibloom_store_error(async), "hibloom_async_contains_pairs"));
+    assert_words(async, "hibloom_async_contains_pairs");
     assert_int_equal(test_stats(async).in_flight, 0);
     close_all();
     assert_int_equal(never.calls, 0);

@@ -85,8 +85,7 @@ static void a_master_that_nobody_knows_is_said_in_words(void **state)
     char uri[300];
 
     snprintf(uri, sizeof uri, "%s-2", sentinel_uri(sentinel));
-    assert_status(hibloom_connect(&store, uri, NULL), HIBLOOM_EUNAVAILABLE, store);
-    assert_non_null(strstr(hibloom_store_error(store), "no master of that name"));
+    assert_fails(hibloom_connect(&store, uri, NULL), HIBLOOM_EUNAVAILABLE, store, "no master of that name");
     hibloom_store_free(store);
 }
 

@@ -156,8 +156,8 @@ static void it_takes_eval_and_setrange_and_says_so(void **state)
     hibloom *filter = test_open(store, "seen", TEXT);
     for (size_t i = 0; i < 2; i++) {
         test_command(redis, "ACL SETUSER app -%s", commands[i]);
-        assert_status(hibloom_add(filter, "x", 1, NULL), HIBLOOM_EDENIED, store);
-        assert_non_null(strstr(hibloom_store_error(store), "ask for that permission (ACL SETUSER)"));
+        assert_fails(hibloom_add(filter, "x", 1, NULL), HIBLOOM_EDENIED, store,
+                     "ask for that permission (ACL SETUSER)");
         test_command(redis, "ACL SETUSER app +%s", commands[i]);
         assert_ok(hibloom_add(filter, "x", 1, NULL), store);
     }
@@ -228,10 +228,9 @@ static void its_words_name_the_server_and_what_may_be_missing(void **state)
 
     snprintf(where, sizeof where, "127.0.0.1:%d", redis_server_port(server));
     redis_server_restart(server);
-    assert_status(hibloom_get_info(filter, &info, sizeof info), HIBLOOM_ELOST, store);
-    assert_non_null(strstr(hibloom_store_error(store), where));
-    assert_non_null(strstr(hibloom_store_error(store), "restarted"));
-    assert_non_null(strstr(hibloom_store_error(store), "adds that were acknowledged may be missing"));
+    assert_fails(hibloom_get_info(filter, &info, sizeof info), HIBLOOM_ELOST, store, where);
+    assert_words(store, "restarted");
+    assert_words(store, "adds that were acknowledged may be missing");
     assert_string_not_equal(hibloom_strerror(HIBLOOM_ELOST), hibloom_strerror((hibloom_status)999));
     assert_false(hibloom_is_retryable(HIBLOOM_ELOST));
     assert_dropped(filter, store);

@@ -25,8 +25,8 @@ enum fault { CUT, HOLD };
 
 struct flow {
     struct bytes in, out;
-    uint64_t bytes, values; /* passed since the mark */
-    uint64_t left;          /* bytes to pass until the fault; NO_LIMIT without one */
+    _Atomic uint64_t bytes, values; /* passed since the mark */
+    uint64_t left;                  /* bytes to pass until the fault; NO_LIMIT without one */
     enum fault fault;
 };
 
@@ -34,15 +34,15 @@ struct proxy {
     struct worker worker;
     struct listener listener;
     const char *upstream;
-    pthread_mutex_t mutex; /* guards all below; never held while waiting */
+    pthread_mutex_t mutex; /* guards all below, but reads of what is atomic; never held while waiting */
     struct flow flows[2];  /* by enum proxy_way */
     bool serves;           /* a connection */
-    unsigned connections;
+    _Atomic unsigned connections;
     unsigned drip_us;
     const char *answer;
     const char *replacement;
     uint64_t replace_first, replace_end; /* as flows[PROXY_REPLIES].values counts */
-    char replaced;                       /* the type of the last one */
+    _Atomic char replaced;               /* the type of the last one */
 };
 
 /* ---- One connection: what comes in goes out, faults apart ---------------------- */
@@ -259,16 +259,6 @@ const char *proxy_socket(const struct proxy *proxy)
 
 /* ---- Counting, and faults -------------------------------------------------------- */
 
-static uint64_t read_count(struct proxy *proxy, const uint64_t *count)
-{
-    uint64_t value;
-
-    pthread_mutex_lock(&proxy->mutex);
-    value = *count;
-    pthread_mutex_unlock(&proxy->mutex);
-    return value;
-}
-
 void proxy_mark(struct proxy *proxy)
 {
     pthread_mutex_lock(&proxy->mutex);
@@ -281,22 +271,17 @@ void proxy_mark(struct proxy *proxy)
 
 uint64_t proxy_bytes(struct proxy *proxy, enum proxy_way way)
 {
-    return read_count(proxy, &proxy->flows[way].bytes);
+    return proxy->flows[way].bytes;
 }
 
 uint64_t proxy_values(struct proxy *proxy, enum proxy_way way)
 {
-    return read_count(proxy, &proxy->flows[way].values);
+    return proxy->flows[way].values;
 }
 
 unsigned proxy_connections(struct proxy *proxy)
 {
-    unsigned count;
-
-    pthread_mutex_lock(&proxy->mutex);
-    count = proxy->connections;
-    pthread_mutex_unlock(&proxy->mutex);
-    return count;
+    return proxy->connections;
 }
 
 void proxy_wait_idle(struct proxy *proxy)
@@ -348,12 +333,7 @@ void proxy_replace(struct proxy *proxy, uint64_t first, uint64_t count, const ch
 
 char proxy_replaced(struct proxy *proxy)
 {
-    char type;
-
-    pthread_mutex_lock(&proxy->mutex);
-    type = proxy->replaced;
-    pthread_mutex_unlock(&proxy->mutex);
-    return type;
+    return proxy->replaced;
 }
 
 void proxy_heal(struct proxy *proxy)

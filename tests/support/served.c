@@ -29,6 +29,18 @@ int served_leave_nothing(void **state)
     return 0;
 }
 
+long long served_digest(void)
+{
+    return test_command(redis, "EVAL %s 0",
+                        "local sum = 0 "
+                        "for _, key in ipairs(redis.call('KEYS', '*')) do "
+                        "  local lives = redis.call('PTTL', key) "
+                        "  local hex = redis.sha1hex(key .. redis.call('DUMP', key) .. tostring(lives > 0) .. "
+                        "                            tostring(lives > 700000)) "
+                        "  sum = (sum + tonumber(hex:sub(1, 12), 16)) % 2 ^ 52 "
+                        "end return sum");
+}
+
 int proxied_set_up(void **state)
 {
     (void)served_set_up(state);

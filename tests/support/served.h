@@ -17,6 +17,9 @@ int served_tear_down(void **state);
 /* As teardown of a test, so that what it leaves is not there in the next. */
 int served_leave_nothing(void **state);
 
+/* All that the server holds, byte by byte, and what of it lives for some time, and for more than 700 s. */
+long long served_digest(void);
+
 /* The same with the proxy before the server, for faults in the middle of a conversation. */
 extern struct proxy *proxy;
 int proxied_set_up(void **state);

@@ -233,6 +233,14 @@ void test_assert_status(hibloom_status status, hibloom_status expected, const hi
     _fail(file, line);
 }
 
+void test_assert_words(const hibloom_store *store, const char *words, const char *file, int line)
+{
+    if (hibloom_store_error(store)[0] != '\0' && strstr(hibloom_store_error(store), words) != NULL)
+        return;
+    print_error("\"%s\" is not in the store's error: \"%s\"\n", words, hibloom_store_error(store));
+    _fail(file, line);
+}
+
 /* ---- Chance ----------------------------------------------------------------- */
 
 static uint64_t program_seed(void)

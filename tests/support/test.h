@@ -71,6 +71,14 @@ long long test_command(struct redisContext *redis, const char *format, ...);
         assert_ok(hibloom_drop(filter), (store)); \
         hibloom_close(filter); \
     } while (0)
+/* The store says something of a failure, and it has these words in it. And a call that fails with such. */
+#define assert_words(store, words) test_assert_words((store), (words), __FILE__, __LINE__)
+#define assert_fails(status, expected, store, words) \
+    do { \
+        assert_status((status), (expected), (store)); \
+        assert_words((store), (words)); \
+    } while (0)
+void test_assert_words(const hibloom_store *store, const char *words, const char *file, int line);
 void test_assert_status(hibloom_status status, hibloom_status expected, const hibloom_store *store, const char *file,
                         int line);
 
