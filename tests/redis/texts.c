@@ -1,17 +1,12 @@
-/* Spec texts on a Redis: who makes a filter, for how long, and what a newer version has written. */
-#include "support/test.h"
-
+/* Spec texts on every store: who makes a filter, for how long, and what a newer version has written. */
 #include "redis/record.h"
+#include "support/backend.h"
 
-#include <hiredis/hiredis.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define SIZED "capacity=1000 error=0.01"
 #define DAY 86400000
-
-static struct redisContext *redis;
 
 /* The time to live is there from the moment in which the filter is; each key and each slice has it. */
 static void each_key_of_a_new_filter_gets_its_time_to_live(void **state)
@@ -24,18 +19,18 @@ static void each_key_of_a_new_filter_gets_its_time_to_live(void **state)
         {SIZED " window=1h slices=2 new.ttl=1d", {"%s", "%s:+1", "%s:+2"}},
         {SIZED " growth=2 new.ttl=1d", {"%s"}},
     };
-    hibloom_store *store = test_store(NULL);
+    struct backend *b = *state;
+    hibloom_store *store = b->store;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         hibloom *filter;
         char name[TEST_NAME_SIZE], key[TEST_NAME_SIZE + 8];
         hibloom_info info;
         assert_ok(hibloom_open(&filter, store, test_name(name), rows[i].text), store);
         assert_true(hibloom_created(filter));
-        for (size_t k = 0; rows[i].keys[k] != NULL; k++) {
+        for (size_t k = 0; b->redis && rows[i].keys[k] != NULL; k++) {
             snprintf(key, sizeof key, rows[i].keys[k], name);
-            const long long ttl = test_command(redis, "PTTL %s", key);
+            const long long ttl = test_command(b->outside, "PTTL %s", key);
             if (ttl < DAY - 60000 || ttl > DAY + 2000)
                 fail_msg("%s of \"%s\" lives %lld ms", key, rows[i].text, ttl);
         }
@@ -46,23 +41,24 @@ static void each_key_of_a_new_filter_gets_its_time_to_live(void **state)
         assert_false(hibloom_created(filter));
         assert_ok(hibloom_get_info(filter, &info, sizeof info), store);
         assert_int_equal(info.ttl_ms, -1);
-        assert_ok(hibloom_drop(filter), store);
-        hibloom_close(filter);
+        assert_dropped(filter, store);
     }
-    hibloom_store_free(store);
 }
 
 static void a_filter_is_made_once_and_that_is_told(void **state)
 {
-    hibloom_store *store = test_store(NULL), *second = test_store(NULL);
+    struct backend *b = *state;
+    hibloom_store *store = b->store, *second = b->redis ? test_store(NULL) : store;
     hibloom *filter, *other;
     char name[TEST_NAME_SIZE];
     bool found;
 
-    (void)state;
     assert_fails(hibloom_open(&filter, store, test_name(name), "hash=siphash"), HIBLOOM_ENOTFOUND, store,
-                 "to make one, a size is missing");
+                 "to make one, a size is missing: capacity= and error=");
     assert_status(hibloom_open(&filter, store, name, SIZED " create=no"), HIBLOOM_ENOTFOUND, store);
+    assert_status(hibloom_open(&filter, store, name, NULL), HIBLOOM_ENOTFOUND, store);
+    assert_status(hibloom_open(&filter, store, name, ""), HIBLOOM_EINVAL, store);
+    assert_status(hibloom_open(&filter, store, name, "redisson capacity=100 error=0.1"), HIBLOOM_EINVAL, store);
     assert_ok(hibloom_open(&filter, store, name, SIZED " create=only new.prefer=lookup"), store);
     assert_true(hibloom_created(filter));
     assert_fails(hibloom_open(&other, second, name, SIZED " create=only"), HIBLOOM_EMISMATCH, second, "create=only");
@@ -71,6 +67,8 @@ static void a_filter_is_made_once_and_that_is_told(void **state)
     assert_ok(hibloom_open(&other, second, name, SIZED), second);
     assert_false(hibloom_created(other));
     assert_string_equal(hibloom_spec_of(other), hibloom_spec_of(filter));
+    assert_ptr_equal(hibloom_store_of(other), second);
+    assert_string_equal(hibloom_name_of(other), name);
     assert_ok(hibloom_near_cache(other, 1000), second);
     assert_ok(hibloom_drop_by_name(store, name), store);
     assert_status(hibloom_contains(other, "a", 1, &found), HIBLOOM_ENOTFOUND, second);
@@ -81,9 +79,8 @@ static void a_filter_is_made_once_and_that_is_told(void **state)
     assert_ok(hibloom_add(other, "a", 1, NULL), second);
     assert_ok(hibloom_contains(other, "a", 1, &found), second);
     assert_true(found);
-    assert_ok(hibloom_drop(other), second);
-    test_close(other, second);
-    test_close(filter, store);
+    assert_dropped(other, second);
+    test_close(filter, b->redis ? second : NULL);
 }
 
 /* As a later version may write it: a word that is unknown here, and a crc that is right. */
@@ -94,35 +91,31 @@ static void a_newer_filter_is_told_from_a_damaged_one(void **state)
         .text_len = sizeof text - 1, .keys = 1, .bytes = 10, .generation = 1, .id = 5, .state = RECORD_READY};
     char value[10 + sizeof text + RECORD_TRAILER] = {0}, name[TEST_NAME_SIZE];
     const size_t len = sizeof value - 1;
-    hibloom_store *store = test_store(NULL);
+    struct backend *b = *state;
+    hibloom_store *store = b->store;
     hibloom *filter;
 
-    (void)state;
     record.crc = record_crc(&record, text);
     memcpy(value + 10, text, sizeof text - 1);
     record_format(&record, value + 10 + sizeof text - 1);
-    test_command(redis, "SET %s %b", test_name(name), value, len);
+    test_command(b->outside, "SET %s %b", test_name(name), value, len);
     assert_fails(hibloom_open(&filter, store, name, NULL), HIBLOOM_ENOTSUP, store,
                  "was made by a newer hibloom: colour");
     assert_status(hibloom_open(&filter, store, name, SIZED), HIBLOOM_ENOTSUP, store);
     value[11 + sizeof text] ^= 1; /* in the trailer */
     value[15] ^= 1;
-    test_command(redis, "SET %s %b", name, value, len);
+    test_command(b->outside, "SET %s %b", name, value, len);
     assert_status(hibloom_open(&filter, store, name, NULL), HIBLOOM_ECORRUPT, store);
-    test_command(redis, "DEL %s", name);
-    hibloom_store_free(store);
+    test_command(b->outside, "DEL %s", name);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_key_of_a_new_filter_gets_its_time_to_live),
-        cmocka_unit_test(a_filter_is_made_once_and_that_is_told),
-        cmocka_unit_test(a_newer_filter_is_told_from_a_damaged_one),
+        ON_ALL(each_key_of_a_new_filter_gets_its_time_to_live),
+        ON_ALL(a_filter_is_made_once_and_that_is_told),
+        ON(a_newer_filter_is_told_from_a_damaged_one, setbit),
     };
 
-    redis = test_redis();
-    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    redisFree(redis);
-    return failed;
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* Spec texts, as callers say them: what a word leaves open, and how a wrong one is named. Canonical forms, and what
- * is said of a text that is none: spec.c. */
+ * is said of a text that is none: spec.c. Who makes a filter: redis/texts.c. */
 #include "support/test.h"
 
 #include "spec/request.h"
@@ -122,51 +122,7 @@ static void a_mismatch_names_the_word_and_both_values(void **state)
     hibloom_store_free(store);
 }
 
-static void a_text_that_cannot_make_a_filter_says_what_to_add(void **state)
-{
-    hibloom_store *store = test_connect("memory:", NULL);
-    hibloom *filter;
-
-    assert_fails(hibloom_open(&filter, store, "f", "hash=siphash"), HIBLOOM_ENOTFOUND, store,
-                 "to make one, a size is missing: capacity= and error=");
-    assert_status(hibloom_open(&filter, store, "f", SIZED " create=no"), HIBLOOM_ENOTFOUND, store);
-    assert_status(hibloom_open(&filter, store, "f", NULL), HIBLOOM_ENOTFOUND, store);
-    assert_status(hibloom_open(&filter, store, "f", ""), HIBLOOM_EINVAL, store);
-    assert_status(hibloom_open(&filter, store, "f", "redisson capacity=100 error=0.1"), HIBLOOM_EINVAL, store);
-    hibloom_store_free(store);
-}
-
 /* ---- Handles ----------------------------------------------------------------------- */
-
-static void the_maker_is_told_and_a_reopened_filter_is_the_text_s(void **state)
-{
-    hibloom_store *store = test_connect("memory:", NULL);
-    hibloom *filter, *other;
-    hibloom_info info;
-    bool found;
-
-    assert_status(hibloom_open(&filter, store, "f", SIZED " new.ttl=1h create=only"), HIBLOOM_OK, store);
-    assert_true(hibloom_created(filter));
-    assert_status(hibloom_get_info(filter, &info, sizeof info), HIBLOOM_OK, store);
-    assert_in_range(info.ttl_ms, 3590000, 3600000);
-    assert_status(hibloom_reopen(filter), HIBLOOM_OK, store); /* its own, though the text says create=only */
-    assert_status(hibloom_contains(filter, "a", 1, &found), HIBLOOM_OK, store);
-    assert_false(hibloom_created(filter));
-    assert_status(hibloom_drop_by_name(store, "f"), HIBLOOM_OK, store);
-    assert_status(hibloom_contains(filter, "a", 1, &found), HIBLOOM_ENOTFOUND, store);
-    assert_status(hibloom_reopen(filter), HIBLOOM_OK, store);
-    assert_true(hibloom_created(filter));
-    assert_status(hibloom_add(filter, "a", 1, NULL), HIBLOOM_OK, store);
-    assert_status(hibloom_open(&other, store, "f", SIZED), HIBLOOM_OK, store);
-    assert_false(hibloom_created(other));
-    assert_status(hibloom_contains(other, "a", 1, &found), HIBLOOM_OK, store);
-    assert_true(found);
-    assert_ptr_equal(hibloom_store_of(other), store);
-    assert_string_equal(hibloom_name_of(other), "f");
-    hibloom_close(other);
-    hibloom_close(filter);
-    hibloom_store_free(store);
-}
 
 static void a_twin_has_the_seed_and_merges(void **state)
 {
@@ -286,8 +242,6 @@ int main(void)
         cmocka_unit_test(a_size_that_is_none_is_no_text),
         cmocka_unit_test(what_a_text_leaves_out_is_taken_as_stored),
         cmocka_unit_test(a_mismatch_names_the_word_and_both_values),
-        cmocka_unit_test(a_text_that_cannot_make_a_filter_says_what_to_add),
-        cmocka_unit_test(the_maker_is_told_and_a_reopened_filter_is_the_text_s),
         cmocka_unit_test(a_twin_has_the_seed_and_merges),
         cmocka_unit_test(all_of_a_bare_bitmap_is_said),
         cmocka_unit_test(positions_want_a_seed),
