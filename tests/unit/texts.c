@@ -1,5 +1,5 @@
 /* Spec texts, as callers say them: what a word leaves open, and how a wrong one is named. Canonical forms, and what
- * is said of a text that is none: spec.c. Who makes a filter: redis/texts.c. */
+ * is said of a text that is none: spec.c. redis/texts.c shows who makes a filter. */
 #include "support/test.h"
 
 #include "spec/request.h"
