@@ -1,18 +1,18 @@
 /* hibloom on an event loop: calls that return at once, and call a function later.
  *
  * hibloom_async_X is hibloom_X and (done, data), with the same round trips and statuses. A loop's store is a
- * hibloom_store, and its filters are hibloom handles. hibloom_store_error, hibloom_get_stats, hibloom_spec_of,
- * hibloom_near_cache, hibloom_close and hibloom_store_free serve them, too. The wrong kind of call is ENOTSUP, and
- * hibloom_store_error names the right one.
+ * hibloom_store, and its filters are hibloom handles. hibloom_store_error, hibloom_get_stats, hibloom_near_cache,
+ * hibloom_close, hibloom_store_free and all others without a round trip serve them, too. The wrong kind of call is
+ * ENOTSUP, and hibloom_store_error names the right one.
  *
  *  - If a call returns HIBLOOM_OK, it is accepted: `done` is called once, later, by the loop, never inside the call.
  *    If it returns another status, it is refused: nothing happens later, and `done` is not called.
  *  - Result pointers belong to the caller. They must stay valid until done, and are written only if the status is OK.
  *    Items, names, specs and paths are copied.
- *  - hibloom_close and hibloom_store_free call done(ECANCELED) for all that is pending before they return. They may be
- *    called in any order, and from every done. After its store is freed, a handle can only be closed. Commands that
- *    were sent are still carried out. An add that is cut off may leave bits, as the add of a killed process: see
- *    "Items" in hibloom.h.
+ *  - hibloom_close and hibloom_store_free call done(ECANCELED) for all that is pending before they return. Calls that
+ *    such a done makes on the handle, or the store, are refused with ECANCELED. They may be called in any order, and
+ *    from every done. After its store is freed, a handle can only be closed. Commands that were sent are still carried
+ *    out. An add that is cut off may leave bits, as the add of a killed process: see "Items" in hibloom.h.
  *  - Calls that are pending at once may be carried out in any order.
  *  - Above `in_flight` items (an option of the store), calls return EBUSY: call again after some done. A call without
  *    items counts as one. If nothing is in flight, a call of any size is accepted.
@@ -74,7 +74,8 @@ HIBLOOM_CHECKED hibloom_status hibloom_async_borrow(hibloom_store **out, struct 
 
 /* ---- Calls ------------------------------------------------------------------ */
 
-/* hibloom_store_error explains `status` during this function. ECANCELED has no words. It is never NULL (EINVAL). */
+/* hibloom_store_error explains `status` during this function; but after ECANCELED it has the words of an earlier
+ * failure. `done` is never NULL (EINVAL). */
 typedef void hibloom_done_fn(hibloom_status status, void *data);
 
 HIBLOOM_CHECKED hibloom_status hibloom_async_open(hibloom **out, hibloom_store *store, const char *name,

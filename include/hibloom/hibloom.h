@@ -57,7 +57,8 @@ HIBLOOM_API uint32_t hibloom_version_number(void);
 /* ---- Statuses --------------------------------------------------------------
  *
  * The tens say what to do. 1x: correct the call. 2x: the connection is dead, or a file failed. 3x: the server refused.
- * 4x: the stored filter is not the one that the handle opened. hibloom_store_error has words. */
+ * 4x: the stored filter is not the one that the handle opened. hibloom_store_error has words. Later versions may add
+ * some: give a switch a default. */
 typedef enum hibloom_status {
     HIBLOOM_OK = 0,
     HIBLOOM_EINVAL = 10,       /* an argument has not the form it must have */
@@ -139,7 +140,7 @@ typedef struct hibloom_setup {
  *   redis+cluster://[...@]host[:port][,host[:port]...]     Cluster. One of these nodes must answer.
  *   redis+sentinel://[...@]host[:port][,...]/MASTER[/db]   port 26379. User and password are the server's.
  *   rediss://, rediss+cluster://, rediss+sentinel://       the same over TLS.
- *   unix://[user[:password]@]/path                         a socket.
+ *   unix://[user[:password]@]/path                         a socket: unix:///run/redis.sock
  *   memory:                                                this process. Filters live until they are dropped.
  * Options follow as ?name=value&name=value. %XX stands for a byte of the user, password, path, MASTER or a value. In user
  * and password '?', '/', ',' and '@' are written so. At most 64 hosts.
@@ -216,6 +217,7 @@ HIBLOOM_API void hibloom_store_free(hibloom_store *store);
  *   the filter was dropped, evicted, has expired   ENOTFOUND    hibloom_reopen; fill it if hibloom_created
  *   it was replaced, or lost and made again        EMISMATCH    hibloom_reopen
  *   one of several keys was lost                   ECORRUPT     hibloom_repair, then hibloom_reopen
+ *   a further link of a growing filter was lost    ECORRUPT     hibloom_drop_by_name, hibloom_reopen; fill it
  *   SET overwrote it                               ENOTFOUND    delete the key by hand
  *   its end was altered                            ECORRUPT     delete its keys by hand
  *   another client makes or removes it             EBUSY        try again
@@ -276,8 +278,9 @@ HIBLOOM_API const char *hibloom_secret_spec_of(const hibloom *filter);
 
 /* ---- Items --------------------------------------------------------------------
  *
- * After a failed add an unknown part of the items may be in. An add that was in flight while its filter went takes its
- * bits back before it returns. If the process is killed in that moment, a string without a spec may stay; delete it. */
+ * After a failed add an unknown part of the items may be in. So "not new" from the next try may be of the failed one. An
+ * add that was in flight while its filter went takes its bits back before it returns. If the process is killed in that
+ * moment, a string without a spec may stay; delete it. */
 
 typedef struct hibloom_item {
     const void *data;
@@ -303,8 +306,9 @@ HIBLOOM_CHECKED hibloom_status hibloom_contains(hibloom *filter, const void *ite
 HIBLOOM_CHECKED hibloom_status hibloom_remove(hibloom *filter, const void *item, size_t len, bool *was_in);
 
 /* The same for n items in order. is_new and was_in may be NULL; else they, and found, have room for n. An item that
- * comes twice is new once. Answers are written only if the whole call is OK. Calls of very many items go by whole
- * bitmaps where that costs the server less; docs/performance.md says when, and how much memory it takes. */
+ * comes twice is new once. Answers are written only if the whole call is OK. Round trips: as for one item, and one for
+ * each further 64 KB of commands. Calls of very many items go by whole bitmaps where that costs the server less;
+ * docs/performance.md says when, and how much memory it takes. */
 HIBLOOM_CHECKED hibloom_status hibloom_add_many(hibloom *filter, const hibloom_item *items, size_t n, bool *is_new);
 HIBLOOM_CHECKED hibloom_status hibloom_contains_many(hibloom *filter, const hibloom_item *items, size_t n, bool *found);
 HIBLOOM_CHECKED hibloom_status hibloom_remove_many(hibloom *filter, const hibloom_item *items, size_t n, bool *was_in);
@@ -324,11 +328,13 @@ HIBLOOM_CHECKED hibloom_status hibloom_contains_pairs(const hibloom_pair *pairs,
                                                       hibloom_status *each);
 
 /* Keeps in this process which bits are known to be set. An item that is known to be in then costs no command: look-ups
- * find it, and adds do not send it and say "not new". "No" always comes from the server. A call that answers so proves
- * the filter, unless a proof began at most max_age_ms before; with 0 all answers are as without the cache. After a
- * clear, an error or a new connection all is forgotten. The option near limits the memory of all filters of a store.
- * On a borrowed connection call this again after each reconnect, and after an older copy was put in place by hand.
- * A handle's cache ends with the handle. ENOTSUP: a bare bitmap, a counting filter or a window. No I/O. */
+ * find it, and adds do not send it and say "not new". "No" always comes from the server. With an age of 0 each call
+ * asks the server, in one round trip, and all answers are as without the cache. With another age a call asks if the
+ * last question is older than that. So an answer may be that old, and a cleared or replaced filter may still say
+ * "maybe". After a clear, an error or a new connection all is forgotten. The option near limits the memory of all
+ * filters of a store. On a borrowed connection call this again after each reconnect, and after an older copy was put in
+ * place by hand. Called again, it begins empty. It does so after hibloom_reopen, too, and stays on until the handle is
+ * closed. ENOTSUP: a bare bitmap, a counting filter or a window. No I/O. */
 HIBLOOM_CHECKED hibloom_status hibloom_near_cache(hibloom *filter, uint64_t max_age_ms);
 
 /* ---- Life ----------------------------------------------------------------------- */
@@ -491,7 +497,7 @@ HIBLOOM_CHECKED hibloom_status hibloom_positions(const char *spec, const void *i
 /* ---- Monitoring and memory ------------------------------------------------------------- */
 
 typedef struct hibloom_stats { /* since the store was made */
-    uint64_t calls;            /* of the library, that needed the server; hibloom_connect is one */
+    uint64_t calls;            /* on the store, those that a near cache answered, too; hibloom_connect is one */
     uint64_t items;            /* of calls that add or ask, failed ones included */
     uint64_t commands;         /* sent; those sent again count again */
     uint64_t bytes_sent;       /* of commands */
@@ -504,7 +510,7 @@ typedef struct hibloom_stats { /* since the store was made */
     uint64_t guards_failed;    /* keys found to be others than those that were opened */
     uint64_t restarts;         /* servers found to be another run than before */
     uint64_t items_near;       /* of `items`, those that cost no command: see hibloom_near_cache */
-    uint64_t in_flight;        /* calls of an event loop that are not answered yet */
+    uint64_t in_flight;        /* calls of an event loop that are not answered; the option in_flight counts items */
 } hibloom_stats;
 
 /* Never fails; of a memory store all is 0. No round trip. */

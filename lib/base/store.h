@@ -112,6 +112,7 @@ struct hibloom {
     hibloom_store *store; /* NULL: it was freed, and the handle can only be closed */
     bool bare;
     bool created; /* by the last open, or perhaps */
+    bool closing; /* it takes no more calls */
     bool near;    /* hibloom_near_cache was called, with this age: */
     uint64_t near_ms;
     void *impl;    /* the store's own data of an open filter */

@@ -223,6 +223,8 @@ hibloom_status async_begin(struct work *work, struct task *task)
     struct carrier *c = &async->looped.carrier;
 
     async_accept(work);
+    if ((work->filter != NULL && work->filter->closing) || (work->other != NULL && work->other->closing))
+        task_fail(task, HIBLOOM_ECANCELED, "the handle is being closed");
     carrier_begin(c, &work->call, task);
     while (carrier_tick(c))
         ;
@@ -255,6 +257,7 @@ void async_close_filter(struct async *async, hibloom *filter)
     looped_enter(&async->looped);
     if (!async->looped.closing) {
         filter_hold(filter);
+        filter->closing = true;
         carrier_cancel(&async->looped.carrier, filter);
         while (cancel_one(async, filter))
             ;

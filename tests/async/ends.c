@@ -106,6 +106,35 @@ static void close_calls_back_before_it_returns(void **state)
     close_loop(loop);
 }
 
+struct again {
+    hibloom *filter;
+    unsigned calls;
+    hibloom_status status;
+};
+
+static void add_again(hibloom_status status, void *data)
+{
+    struct again *again = data;
+
+    again->calls++;
+    again->status = hibloom_async_add(again->filter, "again", 5, NULL, add_again, again);
+}
+
+static void a_handle_that_is_closed_takes_no_more_calls(void **state)
+{
+    char name[TEST_NAME_SIZE];
+    void *loop = loop_class->open();
+    hibloom_store *async = async_store(loop, test_uri(), NULL);
+    struct again again = {async_filter(loop, async, test_name(name), text), 0, HIBLOOM_OK};
+
+    assert_int_equal(hibloom_async_add(again.filter, "item", 4, NULL, add_again, &again), HIBLOOM_OK);
+    hibloom_close(again.filter);
+    assert_int_equal(again.calls, 1);
+    assert_int_equal(again.status, HIBLOOM_ECANCELED);
+    hibloom_store_free(async);
+    close_loop(loop);
+}
+
 /* Nothing of it was sent: the connection is still being made. */
 static void free_calls_back_before_it_returns(void **state)
 {
@@ -253,6 +282,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_server_that_dies_ends_all_calls_in_time),
         cmocka_unit_test(close_calls_back_before_it_returns),
+        cmocka_unit_test(a_handle_that_is_closed_takes_no_more_calls),
         cmocka_unit_test(free_calls_back_before_it_returns),
         cmocka_unit_test(all_may_be_done_within_a_function),
         cmocka_unit_test(a_store_may_be_freed_while_its_filter_is_closed),
