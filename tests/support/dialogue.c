@@ -100,8 +100,8 @@ static void mirror_assert(const struct mirror *mirror, const char *after)
     for (unsigned key = 0; key < mirror->spec.segments; key++) {
         char name[64];
         snprintf(name, sizeof name, mirror->spec.segments > 1 ? "%s:%u" : "%s", mirror->name, key);
-        redisReply *reply = redisCommand(d->server, "GETRANGE %s 0 %zu", name, bytes - 1);
-        if (reply->len != bytes || memcmp(reply->str, mirror->bits[key], bytes) != 0)
+        redisReply *reply = redisCommand(d->server, "GETRANGE %s 0 %llu", name, (unsigned long long)(bytes - 1));
+        if (reply == NULL || reply->len != bytes || memcmp(reply->str, mirror->bits[key], bytes) != 0)
             fail_msg("%s, place %llu: after %s, '%s' has other bits than it should", d->what,
                      (unsigned long long)d->place, after, name);
         freeReplyObject(reply);
