@@ -123,6 +123,7 @@ static bool write_put(struct looped *l)
     struct carrier *c = &l->carrier;
     bool any = false;
 
+    carrier_flush(c);
     for (unsigned i = 0; i < c->topology.count; i++) {
         struct node *node = c->topology.nodes[i];
         if (!is_open(node) || !pipe_of(node)->put)
@@ -189,7 +190,7 @@ static uint64_t watch_all(struct looped *l, uint64_t now)
         struct node *node = c->topology.nodes[i];
         if (!is_open(node))
             continue;
-        if (!watch(l, pipe_of(node), events_of(pipe_of(node)))) {
+        if (!watch(l, pipe_of(node), events_of(pipe_of(node)) | (node->unwritten != NULL ? HIBLOOM_WRITE : 0))) {
             carrier_lost(c, node, HIBLOOM_EIO, "the event loop does not take the connection");
             l->late = true;
         } else if (pipes_wait(node)) {
@@ -221,7 +222,7 @@ void looped_watch(struct looped *l)
 bool looped_make(struct looped *l, struct store_settings *settings, const struct pipe_class *pipes)
 {
     l->store = &l->carrier.store.base;
-    l->carrier.timed = pipes == &loop_pipes;
+    l->carrier.timed = l->carrier.by_turns = pipes == &loop_pipes;
     return carrier_make(&l->carrier, settings, pipes);
 }
 

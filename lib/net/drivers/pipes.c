@@ -67,7 +67,7 @@ void pipes_receive(struct carrier *c, struct node *node, bool until_idle)
 {
     struct connection *connection = pipe_of(node);
 
-    while (node->sent.first != NULL && !(until_idle && TAILQ_EMPTY(&c->calls))) {
+    while (node_owes(node) && !(until_idle && TAILQ_EMPTY(&c->calls))) {
         const struct exchange *exchange = &node->sent.first->exchange;
         redisReply *object = NULL, **wanted = carrier_wants_object(node) ? &object : NULL;
         void *bulk = node->sent.first->index == exchange->bulk_index ? exchange->bulk : NULL;

@@ -23,6 +23,7 @@ struct call {
     uint64_t wake_at;       /* the call sleeps until then, also in a pause of its task's; 0: it does not */
     uint64_t heard_ns;      /* its start, or when the flight that was answered last was sent */
     unsigned late;          /* 1: its answer was old at the read; 2: the next one, too: the server is slow */
+    uint64_t slow_ns;       /* the round trip of the last proof */
     uint64_t deadline;      /* 0: none */
     uint64_t retry_until;   /* 0: nothing has failed since the last answer */
     unsigned attempts;      /* to send again, since the last answer */

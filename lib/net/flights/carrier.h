@@ -71,6 +71,7 @@ struct carrier {
     struct outbox outbox; /* for the next call that writes: most leave nothing in it */
     bool held;            /* calls are begun, and none goes on until all have */
     bool in_step;         /* no node gets more before all have answered, so that calls share their round trips */
+    bool by_turns;        /* the driver calls carrier_flush once the loop turns: till then a proof may get old */
     bool timed;           /* the driver calls carrier_tick when it is time, whatever else comes */
     uint64_t numbers;     /* flights sent so far: the number of the next */
     uint64_t deadline_ms; /* of a call; 0: none */

@@ -284,7 +284,7 @@ static void take_last(struct carrier *c, struct node *node, struct flight *fligh
             carrier_end_trouble(node);
         call_note_progress(call);
         call->heard_ns = flight->proof_ns;
-        call->late = !late ? 0 : call->late > 0 ? call->late : 1;
+        call->late = late ? call->late : 0;
         replicas_note(c, node, flight);
         call_set_runnable(c, call);
         flight_free(flight);
@@ -292,6 +292,7 @@ static void take_last(struct carrier *c, struct node *node, struct flight *fligh
         flight_end_proof(flight);
         flight->seen_ns = flight->proof_ns;
         call->late = !late ? 0 : flight->proven_late ? 2 : 1;
+        call->slow_ns = clock_now_ns() - flight->proof_ns;
         if (good) { /* there, and not on another connection, which would have to be proven again */
             node_send(c, node, flight);
             node->held = HELD_MOST; /* a proof ages */

@@ -151,8 +151,15 @@ static void settle(struct carrier *c)
             if (step(c, call))
                 end(c, call);
         }
-        flush(c);
+        if (!c->by_turns)
+            flush(c);
     } while (!TAILQ_EMPTY(&c->runnable) || c->locate.lost);
+}
+
+void carrier_flush(struct carrier *c)
+{
+    flush(c);
+    settle(c);
 }
 
 void carrier_begin(struct carrier *c, struct call *call, struct task *task)

@@ -20,6 +20,9 @@ void carrier_cancel(struct carrier *, const hibloom *);
 
 void carrier_end(struct carrier *, struct call *); /* once it is done */
 
+/* Writes what the calls have sent, where the carrier does not (carrier.by_turns). */
+void carrier_flush(struct carrier *);
+
 /* What has happened. A reply is to the oldest flight of the node. Where it is to a
  * question of its own (greeting, locate) the carrier wants it as an object. */
 void carrier_opened(struct carrier *, struct node *);

@@ -43,7 +43,9 @@ static void prove_again(struct flight *flight)
 {
     const struct call *call = flight->call;
 
-    if (call == NULL || flight->proving || call->late >= 2 || !guard_is_old(flight->seen_ns))
+    if (call == NULL || flight->proving || !guard_is_old(flight->seen_ns))
+        return;
+    if (call->late >= 2 && clock_now_ns() - flight->seen_ns < 2 * call->slow_ns) /* the server is slow */
         return;
     flight->proven_late = call->late > 0;
     flight_begin_proof(flight);
@@ -75,16 +77,6 @@ static void write_flight(struct carrier *c, struct node *node, struct flight *fl
         c->pipes->put(node, flight->bytes + at, flight->len - at);
 }
 
-hibloom_status node_flush(struct carrier *c, struct node *node, struct error *error)
-{
-    for (struct flight *flight = node->unwritten; flight != NULL; flight = flight->next)
-        write_flight(c, node, flight);
-    node->unwritten = NULL;
-    node->held = 0;
-    c->store.server.stats.round_trips++;
-    return c->pipes->flush(c, node, error);
-}
-
 static void make_ready(struct carrier *c, struct node *node)
 {
     node->state = NODE_READY;
@@ -113,6 +105,52 @@ static hibloom_status send_greeting(struct carrier *c, struct node *node)
     return flight != NULL ? HIBLOOM_OK : HIBLOOM_ENOMEM;
 }
 
+static bool is_quiet(const struct node *node)
+{
+    return node->state == NODE_READY && node->sent.first == NULL;
+}
+
+/* Its server may have been a replica meanwhile, and have taken over again. So may one that has just said that it is one. */
+static bool was_silent(const struct carrier *c, const struct node *node)
+{
+    return node->state == NODE_READY && !node_owes(node) && node->role == NODE_PRIMARY &&
+           node->run.history[0] != '\0' && !c->borrowed &&
+           (node->greeting.replica || clock_now_ns() > node->sent_ns + SILENCE_NS);
+}
+
+/* What was to be written waited for others, or for the loop, until the server was silent: it waits for the greeting. */
+static void greet_first(struct carrier *c, struct node *node)
+{
+    struct flights waited = {0};
+
+    if (node->unwritten == NULL || node->greeting.replica || !was_silent(c, node)) /* a replica was asked just now */
+        return;
+    flights_join(&waited, &node->sent);
+    node->unwritten = NULL;
+    if (send_greeting(c, node) == HIBLOOM_OK)
+        node->state = NODE_GREETING;
+    else
+        node->unwritten = waited.first;
+    for (struct flight *flight; (flight = flights_take(&waited)) != NULL;)
+        if (node->state == NODE_GREETING) {
+            flight_begin_proof(flight);
+            flights_put(&node->pending, flight);
+        } else {
+            flights_put(&node->sent, flight);
+        }
+}
+
+hibloom_status node_flush(struct carrier *c, struct node *node, struct error *error)
+{
+    greet_first(c, node);
+    for (struct flight *flight = node->unwritten; flight != NULL; flight = flight->next)
+        write_flight(c, node, flight);
+    node->unwritten = NULL;
+    node->held = 0;
+    c->store.server.stats.round_trips++;
+    return c->pipes->flush(c, node, error);
+}
+
 hibloom_status node_greet(struct carrier *c, struct node *node)
 {
     if (!c->borrowed)
@@ -121,14 +159,10 @@ hibloom_status node_greet(struct carrier *c, struct node *node)
     return HIBLOOM_OK;
 }
 
-/* Those before `unwritten` may have been carried out. */
-static void fail_flights(struct carrier *c, struct node *node, struct flights *flights, const struct flight *unwritten,
-                         hibloom_status status, const char *words)
+static void fail_flights(struct carrier *c, struct node *node, struct flights *flights, hibloom_status status,
+                         const char *words, bool lost)
 {
-    bool lost = true;
-
     for (struct flight *flight; (flight = flights_take(flights)) != NULL;) {
-        lost = lost && flight != unwritten;
         if (flight->call != NULL) {
             call_flight_failed(c, flight, node, status, words, lost);
             continue;
@@ -161,7 +195,6 @@ static const char *explain_end(const struct carrier *c, const struct node *node,
 void node_lose(struct carrier *c, struct node *node, hibloom_status status, const char *given)
 {
     struct flights touched = {0}, sent = {0}, pending = {0};
-    const struct flight *unwritten = node->unwritten;
     struct error error;
     const char *words = explain_end(c, node, given, &error);
 
@@ -175,9 +208,9 @@ void node_lose(struct carrier *c, struct node *node, hibloom_status status, cons
     flights_join(&pending, &node->pending);
     shut(c, node);
     carrier_note_stale(c);
-    fail_flights(c, node, &touched, NULL, status, words);
-    fail_flights(c, node, &sent, unwritten, status, words);
-    fail_flights(c, node, &pending, pending.first, status, words);
+    fail_flights(c, node, &touched, status, words, true);
+    fail_flights(c, node, &sent, status, words, true);
+    fail_flights(c, node, &pending, status, words, false);
 }
 
 void node_take_greeting(struct carrier *c, struct node *node, struct flight *flight, const redisReply *object)
@@ -205,11 +238,6 @@ void node_take_greeting(struct carrier *c, struct node *node, struct flight *fli
     if (restarted)
         call_tell_all_restart(c, node);
     make_ready(c, node);
-}
-
-static bool is_quiet(const struct node *node)
-{
-    return node->state == NODE_READY && node->sent.first == NULL;
 }
 
 void node_close_unused(struct carrier *c, struct node *node)
@@ -246,13 +274,6 @@ static hibloom_status ensure_connection(struct carrier *c, struct node *node, st
     if (status != HIBLOOM_OK)
         shut(c, node);
     return status != HIBLOOM_OK ? error_set(error, status, "out of memory") : HIBLOOM_OK;
-}
-
-/* Its server may have been a replica meanwhile, and have taken over again. So may one that has just said that it is one. */
-static bool was_silent(const struct carrier *c, const struct node *node)
-{
-    return is_quiet(node) && node->role == NODE_PRIMARY && node->run.history[0] != '\0' && !c->borrowed &&
-           (node->greeting.replica || clock_now_ns() > node->sent_ns + SILENCE_NS);
 }
 
 hibloom_status node_send_flight(struct carrier *c, struct node *node, struct flight *flight, struct error *error)
