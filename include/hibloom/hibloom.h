@@ -106,7 +106,8 @@ typedef enum hibloom_log_level {
  *
  *   option            default   meaning
  *   connect_timeout   5s        time to make a connection. The look-up of a host name is extra.
- *   command_timeout   5s        time from the commands to their last answer. While bytes come, up to twice that.
+ *   command_timeout   5s        time from the commands to their last answer. While answers come, up to twice that.
+ *                               While a slow server takes commands, longer (hibloom_store_deadline).
  *   retry             0s        time for which a failed call is tried again. See Retries.
  *   min_replicas      0         replicas that must have an add, merge or load (WAIT). Fewer: EUNAVAILABLE.
  *   replicas_timeout  1s        time for that, below command_timeout (ERANGE). If that is 1s or less: half of it.
