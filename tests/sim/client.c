@@ -731,6 +731,21 @@ static hibloom_status do_async(struct client *c, struct running *r, const struct
     }
 }
 
+/* The program computes before its loop turns. */
+static void compute(struct client *c)
+{
+    const uint64_t chance = plan_chance(world.plan, net_now_us(), (uint64_t)c->id + 99);
+    const uint64_t span = 1000 + (chance >> 16) % (chance % 3 == 0 ? 2500000 : 300000);
+
+    if (chance % 32 != 0 || world.healed)
+        return;
+    world_say("client %d computes for %d ms", c->id, (int)(span / 1000));
+    world.held_us += span;
+    world.paused_us[c->id] += span;
+    world.struck[c->id]++;
+    fiber_sleep(span);
+}
+
 static void call_async(struct client *c, const struct step *step)
 {
     struct running *r;
@@ -743,6 +758,7 @@ static void call_async(struct client *c, const struct step *step)
     const hibloom_status status = do_async(c, r, step);
     if (status != HIBLOOM_OK && r->busy)
         end(r, status);
+    compute(c);
 }
 
 static void step_async(struct client *c, const struct step *step)
