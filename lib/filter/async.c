@@ -352,7 +352,7 @@ hibloom_status hibloom_async_connect(hibloom_store **out, const char *uri, const
     const hibloom_status status = good ? settings_make(&settings, uri, setup, &error)
                                        : error_set(&error, HIBLOOM_EINVAL,
                                                    "hibloom_loop needs its size, watch and timer");
-    struct async *async = status == HIBLOOM_OK ? make(settings, &loop_pipes) : NULL;
+    struct async *async = settings != NULL ? make(settings, &loop_pipes) : NULL;
 
     if (async == NULL)
         return store_unmade(out, status == HIBLOOM_OK ? HIBLOOM_ENOMEM : status, &error);
@@ -369,7 +369,7 @@ hibloom_status hibloom_async_borrow(hibloom_store **out, struct redisAsyncContex
     const hibloom_status status = good ? settings_make_borrowed(&settings, setup, &error)
                                        : error_set(&error, HIBLOOM_EINVAL,
                                                    "not an asynchronous hiredis context that is alive");
-    struct async *async = status == HIBLOOM_OK ? make(settings, &lent_pipes) : NULL;
+    struct async *async = settings != NULL ? make(settings, &lent_pipes) : NULL;
 
     if (async == NULL)
         return store_unmade(out, status == HIBLOOM_OK ? HIBLOOM_ENOMEM : status, &error);

@@ -166,6 +166,9 @@ bool task_take_guard_inner(struct task *, uint32_t tag, const struct reply *);
  * guards first. */
 bool guard_is_old(uint64_t asked_ns);
 
+/* When the filter of a task that begins was shown: an add may rely on a proof of before. */
+uint64_t task_heard_ns(const struct task *);
+
 /* A server was restarted, or another took over, so often by now: ELOST, to each handle once. Is one of the task's
  * still to be told? The task fails, and its handles count as told. */
 bool task_missed_restart(const struct task *, uint64_t restarts);

@@ -218,7 +218,7 @@ static void append_word(struct line *line, const struct spec *spec, unsigned bit
         if (spec_segments(spec) > 1 || spec_default_segments(spec) > 1)
             append(line, " segments=%" PRIu32, spec_segments(spec));
     } else if (word->names != NULL && (value != 0 || bit == GIVEN_HASH || bit == GIVEN_LAYOUT)) {
-        append(line, " %s=%s", word->name, name_at(word->names, value));
+        append(line, " %s=%s", word->name, name_at(word->names, (size_t)value));
     } else if (word->names == NULL && value != 0) {
         append(line, " %s=%" PRIu64 "%s", word->name, value, bit == GIVEN_WINDOW ? unit : "");
     }

@@ -390,7 +390,7 @@ bool connection_is_alive(struct connection *c)
         return false;
     const ssize_t peeked = recv(c->context->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     if (peeked < 0)
-        return errno == EAGAIN || errno == EWOULDBLOCK;
+        return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
     /* TLS's own messages, a new session ticket or new keys, are read; they bring no answer */
     return peeked > 0 && tls_is_on(c->context) && transfer(c, NULL) == REDIS_OK &&
            c->context->reader->pos == c->context->reader->len;

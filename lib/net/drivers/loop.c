@@ -95,7 +95,7 @@ static void take_events(struct looped *l, struct node *node, short came)
     struct connection *connection = node->pipe;
 
     if (!pipes_wait(node)) {
-        if (came == 0 || connection_is_alive(connection))
+        if ((came & ~POLLOUT) == 0 || connection_is_alive(connection))
             return;
         carrier_lost(&l->carrier, node, HIBLOOM_EIO, "the connection was closed");
         return;
