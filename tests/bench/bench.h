@@ -28,6 +28,7 @@ void bench_async(void);      /* the calls on an event loop against those that bl
 void bench_near(void);       /* what is known to be in costs no command */
 void bench_calls(void);      /* one call, of a few items and of very many */
 void bench_crossing(void);   /* whether the cost model chooses the best way */
+void bench_merges(void);     /* whole bitmaps into one key, by BITOP and by parts */
 void bench_module(void);     /* beside RedisBloom's module, where it is installed */
 void bench_kinds(void);      /* plain filters, growing ones and windows; or two builds of the library */
 

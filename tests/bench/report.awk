@@ -390,6 +390,7 @@ END {
     print_near()
     print_calls()
     print_choices()
+    print_merges()
     print_module()
     print_kinds()
 }

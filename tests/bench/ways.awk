@@ -73,6 +73,10 @@ function print_calls_targets(    i, key, n)
         quotient(series("crossing", "classic|100000|add, is_new|1000", "commands_us"), \
             series("crossing", "classic|100000|add, is_new|1000", "call_us")))
     target("the cost model's choice against the better way, in its worst cell", 1.15, " x", worst_choice(), 1)
+    target("a whole bitmap into a key, against parts", 2.5, " x", \
+        quotient(series("merges", "parts", "ms"), series("merges", "whole", "ms")))
+    target("the same, bytes in the append-only file, of its bytes", 1.2, " x", \
+        quotient(series("merges", "whole", "aof_bytes"), series("merges", "whole", "bytes")), 1)
     target("longest PING beside calls of a million adds with is_new, keys of 2 MB", 3, " ms", \
         stalled("11.4 MB in keys of 2 MB"), 1)
     target("one call of 1,000,000 adds, against MADD's 2.2 M/s", 2200000, " items/s", \
@@ -182,7 +186,20 @@ function print_choices(    i, key, row, rows, title, cells, megabytes)
         print "| " title[i] " |" cells[title[i]]
 }
 
-# ---- The module -----------------------------------------------------------------------------
+# ---- Whole bitmaps, and the module ---------------------------------------------------------
+
+function print_merges(    i, key)
+{
+    print "\n## A whole bitmap into a key that has bits\n"
+    print "By SET and BITOP, as keys of up to 16 MB take it, and by parts through a script, as larger ones do.\n"
+    print "| way | MB | milliseconds | bytes in the append-only file |\n|---|---|---|---|"
+    for (i = 1; i <= count["merges"]; i++) {
+        key = keys["merges", i]
+        printf "| %s | %s | %s | %s |\n", name["merges", key, "way"] == "whole" ? "BITOP" : "parts", \
+            short(median(series("merges", key, "bytes")) / 1e6), spread(series("merges", key, "ms")), \
+            grouped(median(series("merges", key, "aof_bytes")))
+    }
+}
 
 function print_module(    i, key)
 {
