@@ -134,17 +134,17 @@ void oracle_after_loss(void)
 
 /* ---- Calls ---- */
 
-/* On a loop one that began earlier may be told of it, and end later. */
-static bool another_may_be_told(const struct call *c)
+/* Is a further call of the client on the filter under way? `same`: of the same verb. */
+static bool has_another(const struct call *c, bool same)
 {
     for (const struct call *other = calls; other != NULL; other = other->next)
-        if (other != c && other->client == c->client && other->name == c->name)
+        if (other != c && other->client == c->client && other->name == c->name && (!same || other->verb == c->verb))
             return true;
     return false;
 }
 
-/* Each handle is told once of another run of the server. If a server is demoted by hand, beside Sentinels, and its
- * clients are not disconnected, it answers them as before. */
+/* Each handle is told once of another run of the server. On a loop a call that began earlier may be told, and end later.
+ * A server that is demoted by hand, beside Sentinels, may leave its clients connected, and answer them as before. */
 static void check_told(const struct call *c, hibloom_status status)
 {
     struct name *n = &names[c->name];
@@ -168,21 +168,13 @@ static void check_told(const struct call *c, hibloom_status status)
     /* Near adds only ask, and so hear of nothing but a silence of a second (docs/guarantees.md). */
     const bool only_asks = s->near > 0 && world.plan->topology == SENTINEL && world.take_overs > 1;
     if (*known != 0 && *known != c->run && now == c->run && !only_asks && !s->accept_restarts && !s->from_replicas &&
-        s->near < 2 && !caused(CAUSE_SLOTS, 1) && !caused(CAUSE_DENIAL, 1) && !another_may_be_told(c) &&
+        s->near < 2 && !caused(CAUSE_SLOTS, 1) && !caused(CAUSE_DENIAL, 1) && !has_another(c, false) &&
         !(world.plan->topology == SENTINEL && world.misled[c->client]) &&
         !(world.plan->topology == CLUSTER && (has_several_keys(c->name) || kind_of(c->name)->growing)))
         fail_call(c, "OK, but its handle of '%s' was not told that the server is another run %lx, not %lx",
                   oracle_name(c->name), c->run, *known);
     if (now == c->run && !world.stale[c->client])
         *known = now;
-}
-
-static bool same_verb_on_its_way(const struct call *c)
-{
-    for (const struct call *other = calls; other != NULL; other = other->next)
-        if (other != c && other->client == c->client && other->name == c->name && other->verb == c->verb)
-            return true;
-    return false;
 }
 
 static void forget(struct call *c)
@@ -288,7 +280,7 @@ void oracle_end(struct call *c, hibloom_status status, const bool *answers, cons
         fail_call(c, "it leaves late bits in '%s'", oracle_name(c->name));
     items_end(c, status);
     if (status == HIBLOOM_OK) {
-        if (c->verb != VERB_EXPIRE && !same_verb_on_its_way(c))
+        if (c->verb != VERB_EXPIRE && !has_another(c, true))
             n->may[c->client] &= ~(1u << c->verb);
         check_left(c, unclean);
         watch_check(c, answers);
