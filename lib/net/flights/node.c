@@ -105,9 +105,10 @@ static hibloom_status send_greeting(struct carrier *c, struct node *node)
     return flight != NULL ? HIBLOOM_OK : HIBLOOM_ENOMEM;
 }
 
+/* Writes that were answered have their WAIT still to come. */
 static bool is_quiet(const struct node *node)
 {
-    return node->state == NODE_READY && node->sent.first == NULL;
+    return node->state == NODE_READY && node->sent.first == NULL && node->touched.first == NULL;
 }
 
 /* Its server may have been a replica meanwhile, and have taken over again. So may one that has just said that it is one. */
