@@ -62,8 +62,8 @@ struct links {
     uint32_t there, tried;         /* a bit a link: something is in its place; it was there, and was removed */
 };
 
-/* wanted: by LINKS_OPEN; number: milliseconds of LINKS_EXPIRE, links of LINKS_REACH. task_release frees what the handle has of its filter, too, unless
- * that is open. */
+/* wanted: by LINKS_OPEN; number: milliseconds of LINKS_EXPIRE, links of LINKS_REACH. task_release frees what the handle
+ * has of its filter, too, unless that is open. */
 void links_begin(struct links *, enum links_goal, hibloom *, const struct request *wanted, uint64_t number);
 
 /* May the handle's links, or their roots, not be what they were, so that it has to look, or to tell of a link? */

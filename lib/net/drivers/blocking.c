@@ -175,14 +175,14 @@ static void start_clocks(const struct carrier *c)
 /* Until all have ended that were begun. */
 static void wait_for_all(struct blocking *b)
 {
-    const struct carrier *c = &b->carrier;
+    struct carrier *c = &b->carrier;
 
     receive_rest(b);
     while (!is_done(b)) {
         if (wait_for_some(b))
             continue;
         sleep_until(carrier_wake_at(c));
-        (void)carrier_tick(&b->carrier);
+        (void)carrier_tick(c);
     }
 }
 
@@ -215,10 +215,11 @@ static bool run_all(struct redis_store *store, struct task **tasks, size_t n, ta
     struct carrier *c = &b->carrier;
     struct call *calls = alloc.malloc(n * sizeof *calls);
 
-    for (size_t i = 0; calls == NULL && i < n; i++)
-        task_end(tasks[i]);
-    if (calls == NULL)
+    if (calls == NULL) {
+        for (size_t i = 0; i < n; i++)
+            task_end(tasks[i]);
         return false;
+    }
     start_clocks(c);
     carrier_hold(c);
     c->in_step = true;

@@ -73,9 +73,9 @@ struct pollfd;
 uint32_t connection_poll(const struct connection *, struct pollfd *);
 bool connection_polled(struct connection *, const struct pollfd *);
 
-/* Receives the next answer, an error too. NULL: it is not here yet; or, where it is no longer alive, none
- * comes. A string's bytes go to `bulk`, if that is not NULL, as far as there is room. With `object` the answer is an object
- * of hiredis instead, to be freed by freeReplyObject, and what is returned says nothing. */
+/* Receives the next answer, an error too. NULL: it is not here yet; or, where it is no longer alive, none comes. A
+ * string's bytes go to `bulk`, if that is not NULL, as far as there is room. With `object` the answer is an object of
+ * hiredis instead, to be freed by freeReplyObject, and what is returned says nothing. */
 struct reply *connection_receive(struct connection *, redisReply **object, void *bulk, size_t room);
 
 /* Closes it unless borrowed. */

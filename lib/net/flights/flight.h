@@ -36,7 +36,7 @@ struct flight {
     bool proving;         /* its last command goes alone (exchange.guarded); */
     bool proven_late;     /* its answer was old at the read, and it was sent again; */
     uint32_t resume;      /* then it goes on with the reply of this number */
-    uint64_t proof_ns;    /* when that command was sent */
+    uint64_t proof_ns;    /* when it was written last, with that command or all */
     uint64_t seen_ns;     /* its filter was there then, as the call or its guard has heard */
     uint32_t held;        /* replies since one was refused for now: from there, all is sent again */
     enum refusal refusal; /* its meaning, and its words: */

@@ -111,7 +111,8 @@ static bool is_quiet(const struct node *node)
     return node->state == NODE_READY && node->sent.first == NULL && node->touched.first == NULL;
 }
 
-/* Its server may have been a replica meanwhile, and have taken over again. So may one that has just said that it is one. */
+/* Its server may have been a replica meanwhile, and have taken over again. So may one that has just said that it is
+ * one. */
 static bool was_silent(const struct carrier *c, const struct node *node)
 {
     return node->state == NODE_READY && !node_owes(node) && node->role == NODE_PRIMARY &&
