@@ -231,6 +231,7 @@ check: all man examples tests
 	    "tests/structure/symbols.sh lib $(BUILD)/lib" \
 	    "tests/structure/words.py programs/words.c lib" \
 	    "tests/structure/cpp.sh include" \
+	    "tests/structure/breaks.sh tests/sim/breaks lib" \
 	    "tests/structure/steps.awk $(wildcard lib/redis/*.c lib/filter/*.c)" \
 	    $(if $(filter file,$(origin CFLAGS)),"tests/structure/hardened.sh $(BUILD)/libhibloom.so $(BUILD)/hibloom") \
 	    tests/structure/needs.sh \

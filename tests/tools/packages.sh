@@ -11,11 +11,11 @@ demo='gcc make libc6-dev libhiredis-dev libxxhash-dev zlib1g-dev redis-server'
 # openssl makes the certificates. TLS needs libssl-dev and hiredis_ssl, which
 # libhiredis-dev has in it from trixie on. sqlite3, curl and libxml2 are for
 # examples. The rest are event loops.
-# Sentinels are run by redis-server itself. LuaJIT runs the scripts of the simulated server.
+# Sentinels are run by redis-server itself. LuaJIT runs the scripts of the simulated server. patch breaks rules for it.
 test="$demo libcmocka-dev redis-tools locales php-cli php-redis python3
       python3-redis python3-murmurhash python3-xxhash pkg-config cmake g++ zsh
       openssl groff-base libssl-dev libzstd-dev libevent-dev libuv1-dev libev-dev
-      libsqlite3-dev libcurl4-openssl-dev libxml2-dev libluajit-5.1-dev"
+      libsqlite3-dev libcurl4-openssl-dev libxml2-dev libluajit-5.1-dev patch"
 deb='build-essential debhelper dpkg-dev libhiredis-dev libssl-dev libxxhash-dev pkg-config zlib1g-dev'
 bench="$demo gnuplot-nox libevent-dev openssl"
 ci="$test $deb $bench lintian clang libclang-rt-dev clang-tidy clang-format cppcheck valgrind docker-compose debootstrap git
