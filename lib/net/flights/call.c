@@ -85,12 +85,14 @@ bool call_must_pause(const struct carrier *c, const struct pause *pause)
            carrier_can_wait(c) && clock_now_ms() < pause->until;
 }
 
-/* No try begins later than its bounds. */
+/* No try begins later than its bounds. To take bits back, retry_ms is none. */
 static void sleep_until(struct carrier *c, struct call *call, uint64_t at)
 {
-    if (call->retry_until < at)
+    const uint64_t deadline = call_deadline(c, call);
+
+    if (!task_has_failed(call->task) && call->retry_until < at)
         at = call->retry_until;
-    call_sleep(c, call, call->deadline != 0 && call->deadline < at ? call->deadline : at);
+    call_sleep(c, call, deadline != 0 && deadline < at ? deadline : at);
 }
 
 void call_plan_retry(struct carrier *c, struct call *call)
@@ -105,17 +107,14 @@ void call_plan_retry(struct carrier *c, struct call *call)
 
 bool call_hold(struct carrier *c, struct call *call, const struct pause *pause)
 {
-    const bool takes_back = task_has_failed(call->task); /* that has no bound */
+    const uint64_t now = clock_now_ms(), deadline = call_deadline(c, call);
+    const bool has_time = deadline == 0 || now < deadline;
 
-    if (!takes_back && !call_may_retry(c, call))
+    if (task_has_failed(call->task) ? !has_time : !call_may_retry(c, call))
         return false;
     if (call->retry_until == 0)
-        call->retry_until = clock_now_ms() + c->settings->options.retry_ms;
-    if (call->wake_at != 0)
-        return true;
-    if (takes_back)
-        call_sleep(c, call, pause->until);
-    else
+        call->retry_until = now + c->settings->options.retry_ms;
+    if (call->wake_at == 0)
         sleep_until(c, call, pause->until);
     return true;
 }
