@@ -161,9 +161,10 @@ typedef struct hibloom_setup {
  *   all others  as if nothing had happened.
  * If you repeat a failed add yourself, is_new may be false for an item that nobody worked on.
  *
- * Restarts. Each connection reads which run of the server it reaches (INFO), and again after a second of silence. Another
- * run may lack acknowledged adds. So each handle gets ELOST once, before it sends anything. Look-ups and removes may get
- * it later. If an add returns ELOST, nothing was added: call again. With min_replicas, replicas have all such adds. */
+ * Restarts. Each connection reads which run of the server it reaches (INFO), and then once a second before it sends
+ * commands: one round trip more. Another run may lack acknowledged adds. So each handle gets ELOST once, before it sends
+ * anything. Look-ups and removes may get it later. If an add returns ELOST, nothing was added: call again. With
+ * min_replicas, replicas have all such adds. */
 HIBLOOM_CHECKED hibloom_status hibloom_connect(hibloom_store **out, const char *uri, const hibloom_setup *setup);
 
 /* A store on the caller's blocking connection, of the same hiredis. The store does not close it, does not change its

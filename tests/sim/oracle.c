@@ -165,11 +165,8 @@ static void check_told(const struct call *c, hibloom_status status)
         n->owed[c->client] = c->run;
         return;
     }
-    /* Near adds only ask, and so hear of nothing but a silence of a second (docs/guarantees.md). */
-    const bool only_asks = s->near > 0 && world.plan->topology == SENTINEL && world.take_overs > 1;
-    if (*known != 0 && *known != c->run && now == c->run && !only_asks && !s->accept_restarts && !s->from_replicas &&
-        s->near < 2 && !caused(CAUSE_SLOTS, 1) && !caused(CAUSE_DENIAL, 1) && !has_another(c, false) &&
-        !(world.plan->topology == SENTINEL && world.misled[c->client]) &&
+    if (*known != 0 && *known != c->run && now == c->run && !s->accept_restarts && !s->from_replicas && s->near < 2 &&
+        !caused(CAUSE_SLOTS, 1) && !caused(CAUSE_DENIAL, 1) && !has_another(c, false) &&
         !(world.plan->topology == CLUSTER && (has_several_keys(c->name) || kind_of(c->name)->growing)))
         fail_call(c, "OK, but its handle of '%s' was not told that the server is another run %lx, not %lx",
                   oracle_name(c->name), c->run, *known);

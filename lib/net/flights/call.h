@@ -36,8 +36,8 @@ struct call {
     bool anew;              /* a server was lost before its replicas had the adds: from then on no answer is progress */
     bool at_primary;        /* replicas are not asked: one did not know the filter */
     bool astray;            /* it has failed, and no locations were known while it took back its writes */
-    bool sent;              /* a command was sent, */
-    bool carried_out;       /* and at least one was carried out */
+    unsigned sent;          /* flights that went to a connection; those that wait for its greeting did not */
+    bool carried_out;       /* at least one command was carried out */
     bool runnable;          /* in carrier.runnable */
     bool done;
     const struct node *at;                /* where it failed */

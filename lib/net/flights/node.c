@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#define SILENCE_NS UINT64_C(1000000000) /* a fail-over and back that loses writes takes longer */
+#define GREETING_NS UINT64_C(1000000000) /* a fail-over and back that loses writes takes longer */
 
 /* ---- Nodes ------------------------------------------------------------------------------- */
 
@@ -34,7 +34,7 @@ void node_send(struct carrier *c, struct node *node, struct flight *flight)
     node->held += flight->len + flight->exchange.payload_len;
     node->wants_wait = node->wants_wait || flight->kind == FLIGHT_TOUCH;
     if (flight->call != NULL)
-        flight->call->sent = true;
+        flight->call->sent++;
 }
 
 /* The server that it goes to may have been connected to, or others waited for, or the client stood still. If that
@@ -58,7 +58,9 @@ static void write_flight(struct carrier *c, struct node *node, struct flight *fl
 
     prove_again(flight);
     size_t at = flight_from(flight);
-    flight->proof_ns = node->sent_ns = clock_now_ns();
+    flight->proof_ns = clock_now_ns();
+    if (flight->kind == FLIGHT_GREETING)
+        node->greeted_ns = flight->proof_ns;
     stats->commands += flight->exchange.replies - flight->index;
     stats->bytes_sent += flight->len - at + flight->exchange.payload_len;
     if (flight->exchange.payload != NULL) {
@@ -111,35 +113,37 @@ static bool is_quiet(const struct node *node)
     return node->state == NODE_READY && node->sent.first == NULL && node->touched.first == NULL;
 }
 
-/* Its server may have been a replica meanwhile, and have taken over again. So may one that has just said that it is
- * one. */
-static bool was_silent(const struct carrier *c, const struct node *node)
+/* Its server may have been a replica meanwhile, and have taken over again. So it says once a second which run it is. One
+ * that has said that it is a replica is asked each time. */
+static bool must_greet(const struct carrier *c, const struct node *node)
 {
-    return node->state == NODE_READY && !node_owes(node) && node->role == NODE_PRIMARY &&
+    return node->unwritten != NULL && node->state == NODE_READY && !node->greeted && node->role == NODE_PRIMARY &&
            node->run.history[0] != '\0' && !c->borrowed &&
-           (node->greeting.replica || clock_now_ns() > node->sent_ns + SILENCE_NS);
+           (node->greeting.replica || clock_now_ns() > node->greeted_ns + GREETING_NS);
 }
 
-/* What was to be written waited for others, or for the loop, until the server was silent: it waits for the greeting. */
+/* All that was to be written waits for the greeting's answer. */
 static void greet_first(struct carrier *c, struct node *node)
 {
-    struct flights waited = {0};
+    struct flight *const first = node->unwritten;
+    struct flights waiting = {0};
 
-    if (node->unwritten == NULL || node->greeting.replica || !was_silent(c, node)) /* a replica was asked just now */
+    if (!must_greet(c, node))
         return;
-    flights_join(&waited, &node->sent);
+    flights_join(&waiting, &node->sent);
+    while (waiting.first != first)
+        flights_put(&node->sent, flights_take(&waiting));
     node->unwritten = NULL;
-    if (send_greeting(c, node) == HIBLOOM_OK)
-        node->state = NODE_GREETING;
-    else
-        node->unwritten = waited.first;
-    for (struct flight *flight; (flight = flights_take(&waited)) != NULL;)
-        if (node->state == NODE_GREETING) {
-            flight_begin_proof(flight);
-            flights_put(&node->pending, flight);
-        } else {
-            flights_put(&node->sent, flight);
-        }
+    if (send_greeting(c, node) != HIBLOOM_OK) {
+        node->unwritten = first;
+        flights_join(&node->sent, &waiting);
+        return;
+    }
+    node->state = NODE_GREETING;
+    for (struct flight *flight = waiting.first; flight != NULL; flight = flight->next)
+        if (flight->call != NULL)
+            flight->call->sent--;
+    flights_join(&node->pending, &waiting);
 }
 
 hibloom_status node_flush(struct carrier *c, struct node *node, struct error *error)
@@ -148,6 +152,7 @@ hibloom_status node_flush(struct carrier *c, struct node *node, struct error *er
     for (struct flight *flight = node->unwritten; flight != NULL; flight = flight->next)
         write_flight(c, node, flight);
     node->unwritten = NULL;
+    node->greeted = false;
     node->held = 0;
     c->store.server.stats.round_trips++;
     return c->pipes->flush(c, node, error);
@@ -239,6 +244,9 @@ void node_take_greeting(struct carrier *c, struct node *node, struct flight *fli
         run_note(&node->run, &g->run);
     if (restarted)
         call_tell_all_restart(c, node);
+    for (struct flight *waiting = node->pending.first; waiting != NULL && restarted; waiting = waiting->next)
+        flight_begin_proof(waiting);
+    node->greeted = true;
     make_ready(c, node);
 }
 
@@ -284,11 +292,6 @@ hibloom_status node_send_flight(struct carrier *c, struct node *node, struct fli
 
     if (status != HIBLOOM_OK)
         return status;
-    if (was_silent(c, node)) {
-        if (send_greeting(c, node) != HIBLOOM_OK)
-            return error_set(error, HIBLOOM_ENOMEM, "out of memory");
-        node->state = NODE_GREETING;
-    }
     if (node->state == NODE_READY) {
         node_send(c, node, flight);
         return HIBLOOM_OK;

@@ -11,7 +11,7 @@ hibloom_status node_send_flight(struct carrier *, struct node *, struct flight *
 /* Sends it with the next flush. The connection is ready, and has just been of use. */
 void node_send(struct carrier *, struct node *, struct flight *);
 
-/* Writes all that was sent since the last flush. Not OK: the connection is lost. */
+/* Writes all that was sent since the last flush; once a second, behind a greeting's answer. Not OK: the connection is lost. */
 hibloom_status node_flush(struct carrier *, struct node *, struct error *);
 
 /* So many bytes wait for no other node. To make 1,000 filters takes less. The next commands of a large call are on

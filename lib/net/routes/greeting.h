@@ -35,14 +35,14 @@ struct greeting {
     enum greeting_step step[6];
     uint32_t count;
     bool sentinel;
-    bool again;            /* the connection was silent; */
-    bool replica;          /* and its server is a replica now */
+    bool again;            /* it is not the connection's first one; */
+    bool replica;          /* and the server is a replica now */
     struct server_run run; /* the server's */
 };
 
 void greeting_write(struct greeting *, struct commands *, const struct store_settings *, enum node_role);
 
-/* The same of a connection that was silent: its server may have been a replica meanwhile. */
+/* The next one of a connection: its server may have been a replica meanwhile. */
 void greeting_write_again(struct greeting *, struct commands *);
 
 /* Takes reply number i. Not OK: the connection is not the one that is wanted, in these words. */
