@@ -107,8 +107,10 @@ void items_end(const struct call *c, hibloom_status status)
         settle_removals(c->name);
     if (status == HIBLOOM_OK && c->verb == VERB_CLEAR && !c->doubtful) /* a remove counts with the epoch it has read */
         n->removing = n->removing_since | items_being_removed(c->name);
-    if (status != HIBLOOM_OK) /* what was loaded or merged may be any item */
-        n->untold_adds |= c->verb == VERB_LOAD || c->verb == VERB_MERGE ? EVERY_ITEM : c->items;
+    if (c->verb == VERB_LOAD || c->verb == VERB_MERGE) /* that may be any item */
+        n->untold_adds |= EVERY_ITEM;
+    else if (status != HIBLOOM_OK)
+        n->untold_adds |= c->items;
 }
 
 /* ---- What adds say ---- */

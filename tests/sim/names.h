@@ -74,6 +74,7 @@ struct name {
     /* ---- watch.c ---- */
     uint64_t broke[CLIENTS];     /* the root that a call has failed of, since of its first link */
     uint32_t broke_key[CLIENTS]; /* this key is lost, and no other */
+    uint64_t broke_us[CLIENTS];  /* when that call ended */
     uint64_t shown_us[CLIENTS];  /* when a primary has last shown the client a key that it has opened */
 
     /* ---- oracle.c ---- */

@@ -111,8 +111,9 @@ static void writes(int client, struct blob key, uint64_t sent_us)
             world.plan->client[client].near == 0 && !c->asked)
             oracle_fail("call %d of client %d sets many bits in '%s', and has not asked first whether it is there",
                         c->ordinal, client, oracle_name(c->name));
-        /* once a guard has failed it is asked first (hibloom.h) */
-        if (names[c->name].broke[client] == c->handle && !world.misled[client] && !caused(CAUSE_LOSS, c->begun_us) &&
+        /* once a guard has failed, the calls behind it ask it first */
+        if (names[c->name].broke[client] == c->handle && c->begun_us >= names[c->name].broke_us[client] &&
+            !world.misled[client] && !caused(CAUSE_LOSS, c->begun_us) &&
             names[c->name].broke_key[client] == (uint32_t)number_of(c->name, key) && !names[c->name].unclean &&
             !holds(world_fetch(NULL, key), c->ids[number_of(c->name, key)]))
             oracle_fail("call %d of client %d sets bits in a key of '%s' which it was told is lost", c->ordinal, client,
@@ -269,6 +270,7 @@ static void note_broken(const struct call *c, hibloom_status status)
         }
     const bool told = status == HIBLOOM_ECORRUPT && c->verb <= VERB_LOOK && lost == 1 && n->there == c->handle;
     n->broke[c->client] = told ? c->handle : 0;
+    n->broke_us[c->client] = net_now_us();
 }
 
 void watch_end(const struct call *c, hibloom_status status, bool open_end)
