@@ -151,9 +151,7 @@ static void take_refused(struct carrier *c, struct node *node, struct flight *fl
         carrier_note_stale(c);
         call->restarts = UINT64_MAX;
         call_end_flight(c, flight);
-    } else if (refusal == REFUSAL_READONLY) { /* it is no primary any more */
-        node->leave = true;
-        carrier_note_stale(c);
+    } else if (refusal == REFUSAL_READONLY) {
         call_flight_failed(c, flight, node, HIBLOOM_EUNAVAILABLE, NULL, false);
     } else if (refusal_status(refusal) == HIBLOOM_EUNAVAILABLE && call_may_retry(c, call)) {
         wait_again(c, node, flight);
@@ -181,12 +179,16 @@ static void take_count(struct carrier *c, struct node *node, struct flight *flig
 }
 
 /* The answer to the write is here. Its call waits for the answer to WAIT behind it, also if the write was refused. */
-static void take_touched(struct node *node, struct flight *flight, const struct reply *reply)
+static void take_touched(struct carrier *c, struct node *node, struct flight *flight, const struct reply *reply)
 {
     flight->index = 1;
     if (reply->type == REDIS_REPLY_ERROR) {
         flight->held = 1;
         flight->words = alloc_text(reply->text);
+        if (refusal_of(reply->text) == REFUSAL_READONLY) { /* it is no primary any more */
+            node->leave = true;
+            carrier_note_stale(c);
+        }
     } else if (flight->exchange.tag != 0 && (reply->type != REDIS_REPLY_INTEGER || reply->integers[0] != 1)) {
         flight->call->restarts = UINT64_MAX; /* the key is gone: that counts as a restart */
     }
@@ -218,7 +220,7 @@ void replicas_take(struct carrier *c, struct node *node, const struct reply *rep
     struct flight *flight = flights_take(&node->sent);
 
     if (flight->kind == FLIGHT_TOUCH) {
-        take_touched(node, flight, reply);
+        take_touched(c, node, flight, reply);
     } else {
         take_wait(c, node, reply);
         flight_free(flight);
