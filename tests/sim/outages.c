@@ -62,8 +62,7 @@ static void demote(void *at)
         heir = servers[heir].heir >= 0 ? servers[heir].heir : servers[heir].primary;
     s->isolated = false;
     s->heir = -1;
-    if (!s->node.replica)
-        s->demoted_us = net_now_us();
+    s->demoted_us = net_now_us();
     /* Sentinels do it by CLIENT KILL, beside REPLICAOF; somebody by hand does not. */
     if (world.plan->topology == SENTINEL && plan_chance(world.plan, (uint64_t)me, world.take_overs) % 2 == 0)
         close_all(me, UINT64_MAX);
@@ -72,18 +71,6 @@ static void demote(void *at)
     s->up = true;
     wake_waits(me);
     world_say("server %d is a replica of %d now", me, heir);
-}
-
-/* It takes no more writes, and has what it had until it is in step with its primary. */
-static void turn_replica(void *at)
-{
-    struct server *s = at;
-
-    if (s->heir < 0)
-        return;
-    s->demoted_us = net_now_us();
-    s->node.replica = true;
-    net_at(net_now_us() + plan_chance(world.plan, (uint64_t)(s - servers), world.take_overs) % 900000, demote, s);
 }
 
 static int replica_of(int server, uint64_t chance)
@@ -123,7 +110,7 @@ void fail_over(int server, uint64_t arg, bool isolate)
         world_say("clients of server %d stay connected", server);
     else if (isolate && arg % 3 == 1)
         close_all(server, (arg >> 8) % CLIENTS);
-    net_at(net_now_us() + 1000 + (arg >> 4) % 800000, isolate && arg % 5 < 2 ? turn_replica : demote, s);
+    net_at(net_now_us() + 1000 + (arg >> 4) % 800000, demote, s);
 }
 
 void restart(int server, uint64_t arg)
