@@ -83,7 +83,8 @@ static bool is_open(const struct node *node)
 /* That of the call that has waited longest for the node. All wait for the carrier's own questions. */
 static uint64_t deadline_of(const struct carrier *c, const struct node *node)
 {
-    const struct flight *flight = node->sent.first != NULL ? node->sent.first : node->pending.first;
+    const struct flight *first = node->sent.first;
+    const struct flight *flight = first != NULL && first->call != NULL ? first : node->pending.first;
     const struct call *call = flight != NULL && flight->call != NULL ? flight->call : TAILQ_FIRST(&c->calls);
 
     return call != NULL ? call_deadline(c, call) : 0;

@@ -70,6 +70,12 @@ size_t flight_from(const struct flight *);
 void flight_begin_proof(struct flight *);
 void flight_end_proof(struct flight *);
 
+/* Was its guard answered, and nothing of it written since? */
+static inline bool flight_is_proven(const struct flight *flight)
+{
+    return flight->proof_ns != 0 && flight->seen_ns == flight->proof_ns;
+}
+
 /* Prepares it to be sent again, from the first command on whose reply the task has not seen, or anew.
  * Lost: it is unknown which commands were carried out. Returns the number of further commands
  * that are doubtful now. */

@@ -32,7 +32,7 @@ void node_send(struct carrier *c, struct node *node, struct flight *flight)
     if (node->unwritten == NULL)
         node->unwritten = flight;
     node->held += flight->len + flight->exchange.payload_len;
-    node->wants_wait = node->wants_wait || flight->kind == FLIGHT_TOUCH;
+    node->wants_wait = flight->kind != FLIGHT_WAIT && (node->wants_wait || flight->kind == FLIGHT_TOUCH);
     if (flight->call != NULL)
         flight->call->sent++;
 }
@@ -59,8 +59,6 @@ static void write_flight(struct carrier *c, struct node *node, struct flight *fl
     prove_again(flight);
     size_t at = flight_from(flight);
     flight->proof_ns = clock_now_ns();
-    if (flight->kind == FLIGHT_GREETING)
-        node->greeted_ns = flight->proof_ns;
     stats->commands += flight->exchange.replies - flight->index;
     stats->bytes_sent += flight->len - at + flight->exchange.payload_len;
     if (flight->exchange.payload != NULL) {
@@ -113,13 +111,18 @@ static bool is_quiet(const struct node *node)
     return node->state == NODE_READY && node->sent.first == NULL && node->touched.first == NULL;
 }
 
-/* Its server may have been a replica meanwhile, and have taken over again. So it says once a second which run it is. One
- * that has said that it is a replica is asked each time. */
+/* Its server may have been a replica meanwhile, and have taken over again. So it says once a second which run it is. A
+ * flight whose guard was just answered does not wait for that: its proof would be old again, and so on. */
 static bool must_greet(const struct carrier *c, const struct node *node)
 {
-    return node->unwritten != NULL && node->state == NODE_READY && !node->greeted && node->role == NODE_PRIMARY &&
-           node->run.history[0] != '\0' && !c->borrowed &&
-           (node->greeting.replica || clock_now_ns() > node->greeted_ns + GREETING_NS);
+    const struct flight *flight = node->unwritten;
+
+    if (flight == NULL || node->state != NODE_READY || node->role != NODE_PRIMARY || node->run.history[0] == '\0' ||
+        c->borrowed || clock_now_ns() <= node->greeted_ns + GREETING_NS)
+        return false;
+    while (flight != NULL && !flight_is_proven(flight))
+        flight = flight->next;
+    return flight == NULL;
 }
 
 /* All that was to be written waits for the greeting's answer. */
@@ -152,7 +155,6 @@ hibloom_status node_flush(struct carrier *c, struct node *node, struct error *er
     for (struct flight *flight = node->unwritten; flight != NULL; flight = flight->next)
         write_flight(c, node, flight);
     node->unwritten = NULL;
-    node->greeted = false;
     node->held = 0;
     c->store.server.stats.round_trips++;
     return c->pipes->flush(c, node, error);
@@ -246,8 +248,9 @@ void node_take_greeting(struct carrier *c, struct node *node, struct flight *fli
         call_tell_all_restart(c, node);
     for (struct flight *waiting = node->pending.first; waiting != NULL && restarted; waiting = waiting->next)
         flight_begin_proof(waiting);
-    node->greeted = true;
+    node->greeted_ns = clock_now_ns();
     make_ready(c, node);
+    node_hurry(node);
 }
 
 void node_close_unused(struct carrier *c, struct node *node)

@@ -18,6 +18,12 @@ hibloom_status node_flush(struct carrier *, struct node *, struct error *);
  * their way while it is answered. */
 #define HELD_MOST ((size_t)4 << 20)
 
+/* What is to be written does not wait for the answers of other nodes. */
+static inline void node_hurry(struct node *node)
+{
+    node->held = node->unwritten != NULL ? HELD_MOST : 0;
+}
+
 /* The connection is made: says who we are. */
 hibloom_status node_greet(struct carrier *, struct node *);
 void node_take_greeting(struct carrier *, struct node *, struct flight *, const redisReply *);

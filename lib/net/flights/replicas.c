@@ -125,7 +125,6 @@ void replicas_wait(struct carrier *c, struct node *node)
         return;
     }
     node->waits = true;
-    node->wants_wait = false;
     node_send(c, node, flight);
 }
 

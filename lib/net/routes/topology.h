@@ -51,8 +51,7 @@ struct node {
     bool told;             /* that was logged */
     bool hopeless;         /* it could not be reached, which no other try mends */
     struct server_run run;
-    uint64_t greeted_ns; /* when the greeting was sent last */
-    bool greeted;        /* it was answered, and nothing was written since */
+    uint64_t greeted_ns; /* when a greeting was answered last */
     struct greeting greeting;
     struct flights pending; /* until it is ready */
     struct flights sent;
