@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 /* ---- Answers ---------------------------------------------------------------------------------- */
 
@@ -24,13 +25,12 @@ struct blob write_int(char *end, long long number)
 /* "$12\r\n", ":-5\r\n" */
 static bool put_head(struct run *run, char type, long long number)
 {
-    char text[NUMBER_LEN + 3];
-    const struct blob digits = write_int(text + 1 + NUMBER_LEN, number);
-    char *at = text + (digits.bytes - text) - 1;
+    char text[NUMBER_LEN];
+    const struct blob digits = write_int(text + sizeof text, number);
 
-    *at = type;
-    memcpy(text + 1 + NUMBER_LEN, "\r\n", 2);
-    buffer_put(run->out, at, digits.len + 3);
+    buffer_put(run->out, &type, 1);
+    buffer_put(run->out, digits.bytes, digits.len);
+    buffer_put(run->out, "\r\n", 2);
     return true;
 }
 
@@ -59,11 +59,11 @@ bool put_number(struct run *run, uint64_t number)
     return put_bulk(run, write_int(text + sizeof text, (long long)number));
 }
 
-bool put_line(struct run *run, char type, const char *line, size_t len)
+bool put_line(struct run *run, char type, const char *line)
 {
     buffer_put(run->out, &type, 1);
-    for (size_t i = 0; i < len; i++)
-        buffer_put(run->out, line[i] == '\r' || line[i] == '\n' ? " " : line + i, 1);
+    for (; *line != '\0'; line++)
+        buffer_put(run->out, *line == '\r' || *line == '\n' ? " " : line, 1);
     buffer_put(run->out, "\r\n", 2);
     return true;
 }
@@ -87,7 +87,7 @@ void put_command(struct run *run, size_t argc, const struct blob *argv)
 
 bool put_ok(struct run *run)
 {
-    return put_line(run, '+', "OK", 2);
+    return put_line(run, '+', "OK");
 }
 
 bool fail(struct run *run, const char *format, ...)
@@ -98,8 +98,7 @@ bool fail(struct run *run, const char *format, ...)
     va_start(list, format);
     vsnprintf(words + 4, sizeof words - 4, format, list);
     va_end(list);
-    const char *line = words[4] == '-' ? words + 5 : words;
-    put_line(run, '-', line, strlen(line));
+    put_line(run, '-', words[4] == '-' ? words + 5 : words);
     return false;
 }
 
@@ -112,10 +111,7 @@ struct blob blob_of(const char *text)
 
 bool blob_is(struct blob blob, const char *word)
 {
-    for (size_t i = 0; i < blob.len; i++, word++)
-        if (*word == '\0' || (blob.bytes[i] | 0x20) != (*word | 0x20)) /* words are letters */
-            return false;
-    return *word == '\0';
+    return blob.len == strlen(word) && strncasecmp(blob.bytes, word, blob.len) == 0;
 }
 
 bool blob_equals(struct blob a, struct blob b)

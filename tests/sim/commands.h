@@ -84,7 +84,7 @@ bool put_number(struct run *, uint64_t);   /* a bulk, too */
 bool put_null(struct run *);
 bool put_array(struct run *, size_t elements);
 void put_command(struct run *, size_t argc, const struct blob *argv);
-bool put_line(struct run *, char type, const char *line, size_t len); /* line breaks in it become spaces */
+bool put_line(struct run *, char type, const char *line); /* line breaks in it become spaces */
 bool put_ok(struct run *);
 bool fail(struct run *, const char *format, ...) __attribute__((format(printf, 2, 3))); /* "-CODE ..." or ERR's words */
 

@@ -534,7 +534,6 @@ static void make_side(struct side *at, struct redis_server *server)
     node_make(&at->node, (int)(major * 10000 + minor * 100));
     at->node.is_valkey = valkey != NULL;
     freeReplyObject(info);
-    session_make(&at->session, 1);
     at->server = server;
     at->real = redis_server_connect(server);
 }
@@ -572,7 +571,7 @@ static void make_cluster(void)
         make_side(&sides[i], redis_cluster_node(cluster, i));
         sides[i].node.cluster = &map;
         sides[i].node.me = i;
-        peers[i] = (struct peer){.host = "127.0.0.1", .port = redis_server_port(sides[i].server), .primary = -1};
+        peers[i] = (struct peer){.port = redis_server_port(sides[i].server), .primary = -1};
         snprintf(peers[i].id, sizeof peers[i].id, "%s", redis_cluster_id(cluster, i));
     }
 }

@@ -6,19 +6,9 @@
 
 /* ---- Databases ------------------------------------------------------------------------------- */
 
-static bool take_db(struct run *run, size_t argument, int *db, const char *error)
+static bool is_db(struct run *run, long long db)
 {
-    long long value;
-
-    if (!take_int(run, argument, &value, error))
-        return false;
-    *db = value >= 0 && value < NODE_DATABASES ? (int)value : -1;
-    return true;
-}
-
-static bool is_db(struct run *run, int db)
-{
-    return db >= 0 || fail(run, "DB index is out of range");
+    return (db >= 0 && db < NODE_DATABASES) || fail(run, "DB index is out of range");
 }
 
 /* ---- Names ------------------------------------------------------------------------------------ */
@@ -57,9 +47,7 @@ bool run_type(struct run *run)
 {
     const struct key *key = key_look(run, 1);
 
-    return key == NULL               ? put_line(run, '+', "none", 4)
-           : key->type == KEY_STRING ? put_line(run, '+', "string", 6)
-                                     : put_line(run, '+', "hash", 4);
+    return put_line(run, '+', key == NULL ? "none" : key->type == KEY_STRING ? "string" : "hash");
 }
 
 bool run_rename(struct run *run)
@@ -229,11 +217,11 @@ bool run_flush(struct run *run)
 bool run_swapdb(struct run *run)
 {
     struct node *node = run->node;
-    int a = 0, b = 0;
+    long long a, b;
 
     if (node->cluster != NULL)
         return fail(run, "SWAPDB is not allowed in cluster mode");
-    if (!take_db(run, 1, &a, "invalid first DB index") || !take_db(run, 2, &b, "invalid second DB index") ||
+    if (!take_int(run, 1, &a, "invalid first DB index") || !take_int(run, 2, &b, "invalid second DB index") ||
         !is_db(run, a) || !is_db(run, b))
         return false;
     for (size_t i = 0; i < node->key_count; i++) {
@@ -241,7 +229,7 @@ bool run_swapdb(struct run *run)
         if (a == b || (key->db != a && key->db != b))
             continue;
         key_note(node, key->db, key->name);
-        key->db = key->db == a ? b : a;
+        key->db = (int)(key->db == a ? b : a);
         key_note(node, key->db, key->name);
     }
     node->dirty = true;
@@ -250,15 +238,14 @@ bool run_swapdb(struct run *run)
 
 bool run_select(struct run *run)
 {
-    long long value;
-    int db;
+    long long db;
 
-    if (!take_int(run, 1, &value, NULL))
+    if (!take_int(run, 1, &db, NULL))
         return false;
-    if (run->node->cluster != NULL && value != 0)
+    if (run->node->cluster != NULL && db != 0)
         return fail(run, "SELECT is not allowed in cluster mode");
-    if (!take_db(run, 1, &db, NULL) || !is_db(run, db))
+    if (!is_db(run, db))
         return false;
-    run->session->db = db;
+    run->session->db = (int)db;
     return put_ok(run);
 }

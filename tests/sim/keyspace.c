@@ -170,7 +170,7 @@ struct key *key_look(struct run *run, size_t argument)
 
 void node_make(struct node *node, int version)
 {
-    *node = (struct node){.version = version, .host = "127.0.0.1", .primary_host = ""};
+    *node = (struct node){.version = version};
     memset(node->run_id, '0', sizeof node->run_id - 1);
 }
 
@@ -257,9 +257,4 @@ void node_expire(struct node *node)
         if (node_expired(node, node->keys[i]))
             drop_noted(node, node->keys[i]);
     node->offset += node->dirty;
-}
-
-void session_make(struct session *session, uint64_t id)
-{
-    *session = (struct session){.id = id};
 }

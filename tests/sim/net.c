@@ -68,7 +68,6 @@ struct socket {
 
 static struct socket *sockets[SOCKETS]; /* those that were closed, too: no descriptor is given twice in a world */
 static size_t socket_count;
-static int conn_count;
 
 /* ---- Pieces on their way ------------------------------------------------------------------- */
 
@@ -284,7 +283,6 @@ void net_reset(uint64_t seed)
         free(sockets[i]);
     }
     socket_count = 0;
-    conn_count = 0;
 }
 
 /* ---- Sockets ------------------------------------------------------------------------------- */
@@ -427,7 +425,6 @@ int sockets_poll(struct pollfd *fds, size_t count, uint64_t until_us)
 static void begin_connecting(struct socket *s, const struct sockaddr *address)
 {
     s->state = CONNECTING;
-    s->conn.id = ++conn_count;
     const enum net_answer answer = net_connect(&s->conn,
                                                ntohs(((const struct sockaddr_in *)(const void *)address)->sin_port));
     s->accepted = answer == NET_ACCEPTED;

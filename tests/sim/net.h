@@ -41,7 +41,6 @@ int fiber_open_sockets(int client); /* that the client has not closed */
 
 struct conn {
     int client;       /* whose */
-    int id;           /* the n-th connection of the world */
     void *session;    /* the world's own */
     struct buffer in; /* bytes that have arrived at the server, */
     size_t taken;     /* of which the first ones were used */

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 enum { NODE_DATABASES = 16, NODE_SLOTS = 16384, COMMANDS_MAX = 128 };
+#define NODE_HOST "127.0.0.1" /* of all */
 
 struct blob {
     const char *bytes;
@@ -46,7 +47,6 @@ struct key {
 /* ---- A cluster, as one node sees it. Nodes may share a map or have maps of their own ---------- */
 
 struct peer {
-    const char *host;
     int port;
     char id[41];
     int primary; /* its index, or -1: it is a primary itself */
@@ -94,14 +94,13 @@ struct node {
     int version;     /* 70000, 70200, 80000 */
     bool is_valkey;  /* version is that of Valkey then */
     uint64_t now_us; /* its clock, since 1970; TIME within a script of 7.0 moves it on */
-    bool replica;    /* of `primary_host`: READONLY; it hides expired keys and does not delete them */
+    bool replica;    /* of the one at `primary_port`: READONLY; it hides expired keys and does not delete them */
     struct refusing refuses;
     const struct cluster *cluster;        /* NULL: no cluster */
     int me;                               /* this node's index there */
     const struct sentinel_view *sentinel; /* NULL: it is no Sentinel */
     char run_id[41];
     unsigned history, branched_from; /* master_replid and master_replid2; 0: none */
-    const char *host, *primary_host;
     int port, primary_port;
     int replicas_connected; /* for INFO and ROLE */
 
@@ -118,9 +117,8 @@ struct node {
     uint64_t calls[COMMANDS_MAX];
 };
 
-/* What a connection is to the node. */
+/* What a connection is to the node; as it begins, all is 0. */
 struct session {
-    uint64_t id;
     int db;
     bool asking, readonly;
     uint64_t last_write_offset;       /* what WAIT waits for, from 7.2 on; up to 7.0 it is node->offset */
@@ -132,7 +130,6 @@ struct session {
 void node_make(struct node *, int version); /* empty, all else 0 */
 void node_free(struct node *);
 void node_reset(struct node *); /* no keys, no changes, offset 0; what the world sets stays */
-void session_make(struct session *, uint64_t id);
 
 /* The bytes of the first command; 0: it is not whole; -1: it is none. Its arguments last until the next call. */
 long read_command(const char *bytes, size_t len, const struct blob **argv, size_t *argc);

@@ -223,7 +223,7 @@ static bool put_marked(struct run *run, lua_State *lua, const char *field, char 
     lua_rawget(lua, -2);
     const char *text = lua_type(lua, -1) == LUA_TSTRING ? lua_tostring(lua, -1) : NULL;
     lua_pop(lua, 1);
-    return text != NULL && put_line(run, type, text, strlen(text));
+    return text != NULL && put_line(run, type, text);
 }
 
 /* Takes the value on the top of the stack. */
@@ -269,7 +269,7 @@ static void put_failure(struct run *run, lua_State *lua)
     if (lua_type(lua, -1) == LUA_TSTRING)
         lua_pushfstring(lua, "%s script: 0, on @user_script:0.", lua_tostring(lua, -1));
     const char *words = lua_isstring(lua, -1) ? lua_tostring(lua, -1) : "ERR Error running script";
-    put_line(run, '-', words, strlen(words));
+    put_line(run, '-', words);
 }
 
 /* ---- EVAL ------------------------------------------------------------------------------------- */

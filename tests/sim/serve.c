@@ -106,7 +106,7 @@ static bool put_nodes(struct run *run)
     struct buffer text = {0};
 
     for (int i = 0; i < (int)cluster.peer_count; i++) {
-        buffer_format(&text, "%s 127.0.0.1:%d@0 %smaster - 0 0 0 connected", peers[i].id, peers[i].port,
+        buffer_format(&text, "%s " NODE_HOST ":%d@0 %smaster - 0 0 0 connected", peers[i].id, peers[i].port,
                       i == ME ? "myself," : "");
         for (int from = 0, to = 0; from < NODE_SLOTS; from = ++to) {
             while (to + 1 < NODE_SLOTS && slots[to + 1].owner == slots[from].owner)
@@ -130,7 +130,7 @@ static bool meet(struct run *run, int port)
 
     if (line == NULL || at == NULL || cluster.peer_count == PEERS)
         die("CLUSTER NODES");
-    *peer = (struct peer){.host = "127.0.0.1", .port = port, .primary = -1};
+    *peer = (struct peer){.port = port, .primary = -1};
     memcpy(peer->id, line + 1, sizeof peer->id - 1);
     if (peer_named(blob_of(peer->id)) < 0)
         for (cluster.peer_count++, at += 9; sscanf(at, "%d-%d%n", &from, &to, &used) == 2; at += used)
@@ -161,9 +161,9 @@ static bool migrate(struct run *run, int port, struct blob name)
     char text[NUMBER_LEN];
 
     if (key == NULL)
-        return put_line(run, '+', "NOKEY", 5);
-    const struct blob argv[] = {blob_of("RESTORE-ASKING"), name,
-                                write_int(text + sizeof text, (long long)key->expire_ms), value_of(key)};
+        return put_line(run, '+', "NOKEY");
+    snprintf(text, sizeof text, "%llu", (unsigned long long)key->expire_ms);
+    const struct blob argv[] = {blob_of("RESTORE-ASKING"), name, blob_of(text), value_of(key)};
     struct buffer answer = ask(port, 4, argv);
     if (strncmp(answer.bytes, "+OK", 3) != 0)
         die("RESTORE-ASKING");
@@ -271,7 +271,6 @@ static void execute_all(struct client *client)
 
 static void take(size_t listener)
 {
-    static uint64_t ids;
     const int fd = accept4(polled[listener].fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     size_t i = 0;
 
@@ -282,7 +281,7 @@ static void take(size_t listener)
         return;
     }
     polled[i + 2] = (struct pollfd){.fd = fd, .events = POLLIN};
-    session_make(&clients[i].session, ++ids);
+    clients[i].session = (struct session){0};
     clients[i].ends = false;
 }
 
@@ -313,7 +312,6 @@ static void serve(size_t i)
     close(p->fd);
     p->fd = -1;
     client->in.len = client->out.len = 0;
-    client->session.id = 0;
 }
 
 static void set_option(const char *name, const char *value)
@@ -347,7 +345,7 @@ int main(int argc, char **argv)
         polled[i] = (struct pollfd){.fd = -1, .events = POLLIN};
     for (int i = 1; i + 1 < argc; i++)
         set_option(argv[i], argv[i + 1]);
-    peers[ME] = (struct peer){.host = node.host, .port = node.port, .primary = -1};
+    peers[ME] = (struct peer){.port = node.port, .primary = -1};
     memcpy(peers[ME].id, node.run_id, sizeof node.run_id);
     own(0, NODE_SLOTS - 1, -1);
     for (;;) {

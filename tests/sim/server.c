@@ -17,7 +17,7 @@ bool run_ping(struct run *run)
 {
     return run->argc > 2    ? fail(run, "wrong number of arguments for 'ping' command")
            : run->argc == 2 ? put_bulk(run, run->argv[1])
-                            : put_line(run, '+', "PONG", 4);
+                            : put_line(run, '+', "PONG");
 }
 
 /* Within a script of 7.0 time goes on. */
@@ -68,7 +68,7 @@ bool run_info(struct run *run)
                       node->replica ? "slave" : "master", node->replicas_connected, node->history, node->branched_from,
                       (unsigned long long)node->offset);
     if (wants(run, "replication") && node->replica)
-        buffer_format(&text, "master_host:%s\r\nmaster_port:%d\r\nmaster_link_status:%s\r\n", node->primary_host,
+        buffer_format(&text, "master_host:" NODE_HOST "\r\nmaster_port:%d\r\nmaster_link_status:%s\r\n",
                       node->primary_port, node->refuses.stale ? "down" : "up");
     for (size_t i = 0; i < command_count && wants(run, "commandstats"); i++)
         if (node->calls[i] > 0)
@@ -89,7 +89,7 @@ bool run_role(struct run *run)
                put_text(run, node->sentinel->name);
     if (!node->replica)
         return put_array(run, 3) && put_text(run, "master") && put_int(run, offset) && put_array(run, 0);
-    return put_array(run, 5) && put_text(run, "slave") && put_text(run, node->primary_host) &&
+    return put_array(run, 5) && put_text(run, "slave") && put_text(run, NODE_HOST) &&
            put_int(run, node->primary_port) && put_text(run, node->refuses.stale ? "connect" : "connected") &&
            put_int(run, offset);
 }
@@ -134,7 +134,7 @@ bool run_readonly(struct run *run)
 
 static bool put_peer(struct run *run, const struct peer *peer)
 {
-    return put_array(run, 4) && put_text(run, peer->host) && put_int(run, peer->port) && put_text(run, peer->id) &&
+    return put_array(run, 4) && put_text(run, NODE_HOST) && put_int(run, peer->port) && put_text(run, peer->id) &&
            put_array(run, 0);
 }
 
@@ -188,16 +188,15 @@ bool run_sentinel_master(struct run *run)
     const struct sentinel_view *view = run->node->sentinel;
 
     if (!knows(run))
-        return put_line(run, '*', "-1", 2);
-    return put_array(run, 2) && put_text(run, view->peers[view->master].host) &&
-           put_number(run, (uint64_t)view->peers[view->master].port);
+        return put_line(run, '*', "-1");
+    return put_array(run, 2) && put_text(run, NODE_HOST) && put_number(run, (uint64_t)view->peers[view->master].port);
 }
 
 static void put_replica(struct run *run, const struct peer *peer)
 {
     char port[16];
-    const char *const words[] = {"ip",    peer->host,           "port", port, "runid", peer->id, "flags",
-                                 "slave", "master-link-status", "ok"};
+    const char *const words[] = {
+        "ip", NODE_HOST, "port", port, "runid", peer->id, "flags", "slave", "master-link-status", "ok"};
 
     snprintf(port, sizeof port, "%d", peer->port);
     put_array(run, sizeof words / sizeof *words);

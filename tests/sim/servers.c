@@ -104,7 +104,6 @@ void resync(int replica, int primary)
     s->primary = peers[replica].primary = primary;
     s->node.replica = true;
     s->node.history = servers[primary].node.history;
-    s->node.primary_host = servers[primary].node.host;
     s->node.primary_port = servers[primary].node.port;
     node_copy(&s->node, &servers[primary].node);
     s->applied = servers[primary].node.offset;
@@ -160,13 +159,12 @@ int replicas_at(int primary, uint64_t offset, uint64_t *next_us)
 
 void do_command(int server, size_t argc, const struct blob *argv)
 {
-    struct session session;
+    struct session session = {0};
     struct buffer reply = {0};
     struct server *s = &servers[server];
     const struct cluster *cluster = s->node.cluster;
     const struct refusing refuses = s->node.refuses;
 
-    session_make(&session, 0);
     s->node.now_us = clock_at(s);
     s->node.cluster = NULL;
     s->node.refuses = (struct refusing){.full = false};
@@ -176,8 +174,6 @@ void do_command(int server, size_t argc, const struct blob *argv)
     free(reply.bytes);
     replicate(server);
 }
-#define DO(server, ...) \
-    do_command((server), sizeof((struct blob[]){__VA_ARGS__}) / sizeof(struct blob), (const struct blob[]){__VA_ARGS__})
 
 /* ---- Who has which key ---- */
 
@@ -257,9 +253,7 @@ const struct blob *world_fetch_replica(struct blob key, unsigned choice)
 
 uint64_t world_run(struct blob key)
 {
-    const int owner = owner_of(key);
-
-    return servers[owner].node.history;
+    return servers[owner_of(key)].node.history;
 }
 
 static unsigned count_keys(bool (*is)(const struct key *, const char *), const char *of)
@@ -320,7 +314,6 @@ static void make_server(int i, int primary)
     *s = (struct server){.up = true, .primary = primary, .heir = -1, .end = &s->first};
     node_make(&s->node, (int)world.plan->version);
     s->node.is_valkey = world.plan->valkey != 0;
-    s->node.host = peers[i].host = "127.0.0.1";
     s->node.port = peers[i].port = BASE_PORT + i;
     s->node.me = i;
     snprintf(peers[i].id, sizeof peers[i].id, "%040d", i);

@@ -165,7 +165,6 @@ bool run_add(struct run *run)
     const bool down = run->command->name[0] == 'd';
     struct key *key;
     long long value = 0, more = 1;
-    char text[NUMBER_LEN];
 
     if (run->argc > 2 && !take_int(run, 2, &more, NULL))
         return false;
@@ -179,8 +178,7 @@ bool run_add(struct run *run)
         return fail(run, "increment or decrement would overflow");
     key = key_change(run, 1, key, KEY_STRING);
     key->value.len = 0;
-    const struct blob digits = write_int(text + sizeof text, value);
-    buffer_put(&key->value, digits.bytes, digits.len);
+    buffer_format(&key->value, "%lld", value);
     return put_int(run, value);
 }
 

@@ -414,7 +414,6 @@ enum net_answer net_connect(struct conn *conn, int port)
     struct wire *wire = calloc(1, sizeof *wire);
     *wire = (struct wire){
         .next = wires, .conn = conn, .client = conn->client, .server = i, .knew = servers[i].primary >= 0};
-    session_make(&wire->session, (uint64_t)conn->id + 1);
     wires = wire;
     conn->session = wire;
     oracle_connects(conn->client);
