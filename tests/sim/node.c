@@ -58,13 +58,6 @@ static bool has_arity(const struct run *run)
     return arity >= 0 ? run->argc == (size_t)arity : run->argc >= (size_t)-arity;
 }
 
-static bool fail_unknown(struct run *run, bool holds)
-{
-    const struct blob name = run->argv[holds];
-
-    return fail(run, "unknown %s '%.*s'", holds ? "subcommand" : "command", (int)name.len, name.bytes);
-}
-
 /* ---- Keys of a command, and where they lie ---------------------------------------------------- */
 
 /* 0: it has no keys, or not enough arguments. */
@@ -96,19 +89,11 @@ unsigned node_slot(struct blob key)
     return crc % NODE_SLOTS;
 }
 
-/* NULL: nobody has said anything of that slot. */
-static const struct slot_range *range_of(const struct cluster *cluster, unsigned slot)
+static int by_slot(const void *slot, const void *range)
 {
-    size_t from = 0, to = cluster->range_count;
+    const int at = (int)*(const unsigned *)slot;
 
-    while (from < to) {
-        const size_t middle = (from + to) / 2;
-        if ((unsigned)cluster->ranges[middle].to < slot)
-            from = middle + 1;
-        else
-            to = middle;
-    }
-    return from < cluster->range_count && (unsigned)cluster->ranges[from].from <= slot ? &cluster->ranges[from] : NULL;
+    return at < ((const struct slot_range *)range)->from ? -1 : at > ((const struct slot_range *)range)->to;
 }
 
 enum route { HERE, CROSSED, UNSTABLE, UNBOUND, DOWN, MOVED, ASK };
@@ -124,7 +109,7 @@ static enum route route(const struct run *run, unsigned *slot, const struct peer
     if (cluster == NULL || last == 0)
         return HERE;
     *slot = node_slot(run->argv[first]);
-    const struct slot_range *range = range_of(cluster, *slot);
+    const struct slot_range *range = bsearch(slot, cluster->ranges, cluster->range_count, sizeof *range, by_slot);
     if (range == NULL || range->owner < 0)
         return UNBOUND;
     for (size_t i = first; i <= last; i++) {
@@ -234,7 +219,7 @@ void node_execute(struct node *node, struct session *session, size_t argc, const
     block_begin(node);
     run.command = find_command(&run, &holds);
     if (run.command == NULL) {
-        fail_unknown(&run, holds);
+        fail(&run, "unknown %s '%.*s'", holds ? "subcommand" : "command", (int)argv[holds].len, argv[holds].bytes);
     } else if (may_run(&run)) {
         node->calls[run.command - commands]++;
         run.command->run(&run);

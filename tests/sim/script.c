@@ -54,12 +54,6 @@ static int push_error(lua_State *lua, const char *text)
     return 1;
 }
 
-static int throw(lua_State * lua, const char *text)
-{
-    push_error(lua, text);
-    return lua_error(lua);
-}
-
 /* Makes any error such a table. */
 static int note_error(lua_State *lua)
 {
@@ -157,9 +151,7 @@ static int call(lua_State *lua)
     const char *error = NULL;
 
     reply.len = 0;
-    if (argv != NULL)
-        error = node_call(node, &inner, argc, argv, &reply);
-    if (argv != NULL && error == NULL) {
+    if (argv != NULL && (error = node_call(node, &inner, argc, argv, &reply)) == NULL) {
         buffer_put(&reply, "", 1);
         lua_settop(lua, 0);
         push_reply(lua, reply.bytes);
@@ -176,13 +168,13 @@ static int acl_check_cmd(lua_State *lua)
 {
     const size_t argc = (size_t)lua_gettop(lua);
     const struct blob *argv = read_arguments(lua, argc);
-    const int may = argv != NULL ? node_may(node, argc, argv) : 0;
+    const int may = argv != NULL ? node_may(node, argc, argv) : -1;
 
-    if (argv == NULL)
-        return lua_error(lua);
+    if (argv != NULL && may < 0)
+        push_error(lua, node->is_valkey ? "Invalid command passed to server.acl_check_cmd()"
+                                        : "Invalid command passed to redis.acl_check_cmd()");
     if (may < 0)
-        return throw(lua, node->is_valkey ? "Invalid command passed to server.acl_check_cmd()"
-                                          : "Invalid command passed to redis.acl_check_cmd()");
+        return lua_error(lua);
     lua_pushboolean(lua, may);
     return 1;
 }

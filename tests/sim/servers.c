@@ -256,40 +256,29 @@ uint64_t world_run(struct blob key)
     return servers[owner_of(key)].node.history;
 }
 
-static unsigned count_keys(bool (*is)(const struct key *, const char *), const char *of)
+/* NULL: those with a zero byte in their names. */
+unsigned world_count_keys(const char *prefix)
 {
+    const size_t len = prefix != NULL ? strlen(prefix) : 0;
     unsigned count = 0;
 
     for (int i = 0; i < data_count; i++) {
         struct node *node = &servers[i].node;
-        node->now_us = clock_at(&servers[i]);
-        for (size_t k = 0; servers[i].primary < 0 && k < node->key_count; k++)
-            count += !node_expired(node, node->keys[k]) && is(node->keys[k], of);
+        for (size_t k = 0; servers[i].primary < 0 && k < node->key_count; k++) {
+            const struct blob name = node->keys[k]->name;
+            const bool fits = prefix == NULL
+                                  ? memchr(name.bytes, '\0', name.len) != NULL
+                                  : node->keys[k]->db == 0 && name.len >= len && memcmp(name.bytes, prefix, len) == 0 &&
+                                        (name.len == len || name.bytes[len] == ':');
+            count += fits && node->keys[k]->expire_ms == 0;
+        }
     }
     return count;
 }
 
-static bool is_called(const struct key *key, const char *prefix) /* and nothing ends it */
-{
-    const size_t len = strlen(prefix);
-
-    return key->db == 0 && key->expire_ms == 0 && key->name.len >= len && memcmp(key->name.bytes, prefix, len) == 0 &&
-           (key->name.len == len || key->name.bytes[len] == ':');
-}
-
-static bool has_zero(const struct key *key, const char *unused)
-{
-    return key->expire_ms == 0 && memchr(key->name.bytes, '\0', key->name.len) != NULL;
-}
-
-unsigned world_count_keys(const char *prefix)
-{
-    return count_keys(is_called, prefix);
-}
-
 bool world_has_temporary(void)
 {
-    return count_keys(has_zero, NULL) > 0;
+    return world_count_keys(NULL) > 0;
 }
 
 bool world_strangers_are_well(void)

@@ -195,42 +195,37 @@ static bool next_part(const struct key *key, size_t *at, struct blob *part)
     return true;
 }
 
-static bool find_field(const struct key *key, struct blob name, struct blob *value)
+static void put_part(struct key *key, struct blob part)
 {
-    struct blob field;
-
-    for (size_t at = 0; next_part(key, &at, &field) && next_part(key, &at, value);)
-        if (blob_equals(field, name))
-            return true;
-    return false;
+    buffer_put(&key->value, &part.len, sizeof part.len);
+    buffer_put(&key->value, part.bytes, part.len);
 }
 
-static void set_field(struct key *key, struct blob name, struct blob value)
+/* A field that is there keeps its place. Whether it was not. */
+static bool set_field(struct key *key, struct blob name, struct blob value)
 {
-    const struct buffer old = key->value;
-    const struct blob parts[] = {name, value};
-    struct blob there;
+    const struct key old = *key;
+    struct blob field, there;
+    bool is_new = true;
 
-    if (find_field(key, name, &there)) { /* it keeps its place */
-        const size_t end = (size_t)(there.bytes + there.len - old.bytes);
-        key->value = (struct buffer){0};
-        buffer_put(&key->value, old.bytes, (size_t)(there.bytes - old.bytes) - sizeof value.len);
-        buffer_put(&key->value, &value.len, sizeof value.len);
-        buffer_put(&key->value, value.bytes, value.len);
-        buffer_put(&key->value, old.bytes + end, old.len - end);
-        free(old.bytes);
-        return;
+    key->value = (struct buffer){0};
+    for (size_t at = 0; next_part(&old, &at, &field) && next_part(&old, &at, &there);) {
+        const bool same = blob_equals(field, name);
+        put_part(key, field);
+        put_part(key, same ? value : there);
+        is_new = is_new && !same;
     }
-    for (size_t i = 0; i < 2; i++) {
-        buffer_put(&key->value, &parts[i].len, sizeof parts[i].len);
-        buffer_put(&key->value, parts[i].bytes, parts[i].len);
+    if (is_new) {
+        put_part(key, name);
+        put_part(key, value);
     }
+    free(old.value.bytes);
+    return is_new;
 }
 
 bool run_hset(struct run *run)
 {
     struct key *key;
-    struct blob there;
     long long added = 0;
 
     if (run->argc % 2 == 1)
@@ -238,20 +233,22 @@ bool run_hset(struct run *run)
     if (!take_key(run, 1, KEY_HASH, &key))
         return false;
     key = key_change(run, 1, key, KEY_HASH);
-    for (size_t i = 2; i < run->argc; i += 2) {
-        added += !find_field(key, run->argv[i], &there);
-        set_field(key, run->argv[i], run->argv[i + 1]);
-    }
+    for (size_t i = 2; i < run->argc; i += 2)
+        added += set_field(key, run->argv[i], run->argv[i + 1]);
     return put_int(run, added);
 }
 
 bool run_hget(struct run *run)
 {
     struct key *key;
-    struct blob value;
+    struct blob field, value;
 
-    return take_key(run, 1, KEY_HASH, &key) &&
-           (find_field(key, run->argv[2], &value) ? put_bulk(run, value) : put_null(run));
+    if (!take_key(run, 1, KEY_HASH, &key))
+        return false;
+    for (size_t at = 0; next_part(key, &at, &field) && next_part(key, &at, &value);)
+        if (blob_equals(field, run->argv[2]))
+            return put_bulk(run, value);
+    return put_null(run);
 }
 
 bool run_hgetall(struct run *run)
