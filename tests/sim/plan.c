@@ -17,22 +17,12 @@ const char *const verb_names[] = {
 #undef X
 };
 
+/* clang-format off */
 enum {
-    PLAIN,
-    SEGMENTS,
-    BLOCKED,
-    BLOCKS,
-    PARTITIONED,
-    COUNTING,
-    GROWING,
-    GROWING_BLOCKED,
-    GROWING_SEGMENTS,
-    WINDOW,
-    WINDOW_SEGMENTS,
-    BARE,
-    GROWING_LARGE,
-    GROWING_LARGE_SEGMENTS
+    PLAIN, SEGMENTS, BLOCKED, BLOCKS, PARTITIONED, COUNTING, GROWING, GROWING_BLOCKED, GROWING_SEGMENTS, WINDOW,
+    WINDOW_SEGMENTS, BARE, GROWING_LARGE, GROWING_LARGE_SEGMENTS
 };
+/* clang-format on */
 
 const struct kind kinds[KINDS] = {
     [PLAIN] = {.text = "bits=256 hashes=3"},
@@ -140,6 +130,13 @@ static enum verb draw_verb(const struct kind *kind, struct draw *d, bool calm, c
 #define BIT(x) (UINT64_C(1) << (x))
 #define BITS(x, y, z) (BIT(x) | BIT(y) | BIT(z))
 
+#define ANY_KIND (BIT(KINDS) - 1)
+#define WINDOWS (BIT(WINDOW) | BIT(WINDOW_SEGMENTS))
+#define GROWN BITS(GROWING, GROWING_BLOCKED, GROWING_SEGMENTS)
+#define MIXED BITS(PLAIN, SEGMENTS, GROWING)
+#define FIXED BITS(PLAIN, SEGMENTS, BLOCKS)
+#define PARTS BITS(SEGMENTS, PARTITIONED, BLOCKS)
+
 /* What a world is that is about one thing. */
 enum focused {
     NEAR = 1,      /* all clients have a near cache */
@@ -166,41 +163,33 @@ static const struct focus {
 } focuses[] = {
     {BITS(PLAIN, SEGMENTS, BLOCKED) | BIT(BLOCKS), BITS(VERB_ADD_NEW, VERB_LOOK, VERB_CLEAR),
      BITS(FAULT_EXPIRE, FAULT_CUT_ANSWER, FAULT_CUT_LATE) | BITS(FAULT_DENY, FAULT_MOVE, FAULT_REFUSE), NULL, LARGE, 2},
-    {BIT(WINDOW) | BIT(WINDOW_SEGMENTS), BIT(VERB_SLEEP), BITS(FAULT_CLOCK, FAULT_JUMP, FAULT_DELAY) | BIT(FAULT_PAUSE),
-     "EVAL.slice", ALONE, 0},
-    {BIT(WINDOW) | BIT(WINDOW_SEGMENTS), BITS(VERB_LOOK, VERB_ADD, VERB_SLEEP),
-     BITS(FAULT_JUMP, FAULT_DELAY, FAULT_MEET), "GETBIT", PIECES | PACED, 0},
-    {BIT(WINDOW) | BIT(WINDOW_SEGMENTS), BIT(VERB_LOOK) | BIT(VERB_ADD), BIT(FAULT_MEET), "GETBIT", PACED, 3},
-    {BITS(GROWING, GROWING_BLOCKED, GROWING_SEGMENTS), BITS(VERB_ADD_NEW, VERB_ADD, VERB_LOOK), BIT(FAULT_MEET),
-     "SETBIT", 0, 3},
-    {BITS(GROWING, GROWING_BLOCKED, GROWING_SEGMENTS), BIT(VERB_ADD) | BIT(VERB_LOOK),
-     BIT(FAULT_EXPIRE) | BIT(FAULT_FLUSH), NULL, NEAR, 3},
-    {BITS(GROWING, GROWING_BLOCKED, GROWING_SEGMENTS), BIT(VERB_EXPIRE) | BIT(VERB_LOOK), BIT(FAULT_PIECES), NULL,
-     NEAR | PACED, 0},
+    {WINDOWS, BIT(VERB_SLEEP), BITS(FAULT_CLOCK, FAULT_JUMP, FAULT_DELAY) | BIT(FAULT_PAUSE), "EVAL.slice", ALONE, 0},
+    {WINDOWS, BITS(VERB_LOOK, VERB_ADD, VERB_SLEEP), BITS(FAULT_JUMP, FAULT_DELAY, FAULT_MEET), "GETBIT",
+     PIECES | PACED, 0},
+    {WINDOWS, BIT(VERB_LOOK) | BIT(VERB_ADD), BIT(FAULT_MEET), "GETBIT", PACED, 3},
+    {GROWN, BITS(VERB_ADD_NEW, VERB_ADD, VERB_LOOK), BIT(FAULT_MEET), "SETBIT", 0, 3},
+    {GROWN, BIT(VERB_ADD) | BIT(VERB_LOOK), BIT(FAULT_EXPIRE) | BIT(FAULT_FLUSH), NULL, NEAR, 3},
+    {GROWN, BIT(VERB_EXPIRE) | BIT(VERB_LOOK), BIT(FAULT_PIECES), NULL, NEAR | PACED, 0},
     {BIT(GROWING_LARGE), BIT(VERB_FILL), BIT(FAULT_PIECES), NULL, LOOPED, 2},
     {BIT(GROWING_SEGMENTS) | BIT(GROWING_LARGE_SEGMENTS), BITS(VERB_FILL, VERB_ADD, VERB_OPEN), BIT(FAULT_LAG),
      "EVAL.swap", CLUSTERED | KEEPS, 0},
-    {BITS(SEGMENTS, PARTITIONED, BLOCKS), BIT(VERB_REPAIR) | BIT(VERB_EXPIRE), BIT(FAULT_EXPIRE) | BIT(FAULT_MEET),
-     "EVAL.expire", 0, 3},
+    {PARTS, BIT(VERB_REPAIR) | BIT(VERB_EXPIRE), BIT(FAULT_EXPIRE) | BIT(FAULT_MEET), "EVAL.expire", 0, 3},
     {BIT(PLAIN), BITS(VERB_DELETE, VERB_OPEN, VERB_ADD), BIT(FAULT_MEET), "SETBIT", SIZES, 3},
-    {BITS(PLAIN, SEGMENTS, GROWING), BITS(VERB_CLEAR, VERB_ADD, VERB_LOOK), BIT(FAULT_MEET), "GETRANGE", NEAR | ASKS,
-     3},
+    {MIXED, BITS(VERB_CLEAR, VERB_ADD, VERB_LOOK), BIT(FAULT_MEET), "GETRANGE", NEAR | ASKS, 3},
     {BITS(PLAIN, SEGMENTS, GROWING_SEGMENTS) | BIT(COUNTING), BITS(VERB_REPLACE, VERB_ADD, VERB_LOOK), BIT(FAULT_MEET),
      "GETRANGE", 0, 3},
-    {BIT(WINDOW) | BIT(WINDOW_SEGMENTS), BIT(VERB_CLEAR) | BIT(VERB_ADD), BIT(FAULT_CUT_ANSWER), "EVAL.clear", PACED,
-     2},
+    {WINDOWS, BIT(VERB_CLEAR) | BIT(VERB_ADD), BIT(FAULT_CUT_ANSWER), "EVAL.clear", PACED, 2},
     /* Others want one key under the name. In a cluster a replace cannot look at both places of a name. */
     {BIT(SEGMENTS), BITS(VERB_DELETE, VERB_OPEN, VERB_CLOSE), BIT(FAULT_MEET), "EVAL.make", ALONE | SIZES, 3},
-    {BIT(WINDOW) | BIT(WINDOW_SEGMENTS), BIT(VERB_SLEEP), BIT(FAULT_JUMP), "TIME", CLUSTERED, 0},
-    {BIT(WINDOW) | BIT(WINDOW_SEGMENTS), BITS(VERB_SLEEP, VERB_CLEAR, VERB_ADD_NEW),
+    {WINDOWS, BIT(VERB_SLEEP), BIT(FAULT_JUMP), "TIME", CLUSTERED, 0},
+    {WINDOWS, BITS(VERB_SLEEP, VERB_CLEAR, VERB_ADD_NEW),
      BITS(FAULT_JUMP, FAULT_CUT_ANSWER, FAULT_PAUSE) | BIT(FAULT_DELAY), "EVAL.slice", 0, 0},
     {BIT(WINDOW), BITS(VERB_DELETE, VERB_OPEN, VERB_SLEEP), BITS(FAULT_DELAY, FAULT_PAUSE, FAULT_SLOW), "EVAL.slice",
      SIZES, 0},
-    {BITS(PLAIN, SEGMENTS, BLOCKS) | BIT(GROWING), BIT(VERB_CLEAR) | BIT(VERB_SLEEP),
+    {FIXED | BIT(GROWING), BIT(VERB_CLEAR) | BIT(VERB_SLEEP),
      BITS(FAULT_EXPIRE, FAULT_FLUSH, FAULT_CUT_ANSWER) | BIT(FAULT_DISCONNECT) | BIT(FAULT_REFUSE), NULL, NEAR, 0},
-    {BITS(PLAIN, SEGMENTS, BLOCKS) | BIT(GROWING), 0, BITS(FAULT_RESTART, FAULT_FAILOVER, FAULT_LAG), NULL, NEAR, 0},
-    {BITS(PLAIN, SEGMENTS, BLOCKS), BIT(VERB_ADD) | BIT(VERB_SLEEP), BIT(FAULT_ISOLATE) | BIT(FAULT_LAG), NULL, NEAR,
-     0},
+    {FIXED | BIT(GROWING), 0, BITS(FAULT_RESTART, FAULT_FAILOVER, FAULT_LAG), NULL, NEAR, 0},
+    {FIXED, BIT(VERB_ADD) | BIT(VERB_SLEEP), BIT(FAULT_ISOLATE) | BIT(FAULT_LAG), NULL, NEAR, 0},
     {BITS(GROWING_SEGMENTS, GROWING_LARGE, GROWING_LARGE_SEGMENTS), BIT(VERB_ADD_NEW) | BIT(VERB_FILL),
      BIT(FAULT_DELAY), "SETBIT", 0, 3},
     {BITS(GROWING, GROWING_BLOCKED, GROWING_LARGE), BIT(VERB_FILL), BITS(FAULT_ISOLATE, FAULT_FAILOVER, FAULT_LAG),
@@ -215,12 +204,11 @@ static const struct focus {
      BITS(FAULT_CUT_BEFORE, FAULT_CUT_ANSWER, FAULT_REFUSE) | BIT(FAULT_DENY), "EVAL.expire", 0, 2},
     {BIT(COUNTING), BITS(VERB_REMOVE, VERB_MERGE, VERB_CLEAR) | BIT(VERB_LOAD) | BIT(VERB_SAVE),
      BITS(FAULT_SLOW, FAULT_CUT_ANSWER, FAULT_CUT_LATE), "EVAL.count_down", 0, 2},
-    {BITS(PLAIN, SEGMENTS, GROWING), BITS(VERB_REPLACE, VERB_DROP, VERB_CLEAR),
-     BITS(FAULT_DELAY, FAULT_CUT_LATE, FAULT_CUT_ANSWER), "EVAL.replace", 0, 0},
+    {MIXED, BITS(VERB_REPLACE, VERB_DROP, VERB_CLEAR), BITS(FAULT_DELAY, FAULT_CUT_LATE, FAULT_CUT_ANSWER),
+     "EVAL.replace", 0, 0},
     {BITS(SEGMENTS, GROWING, GROWING_LARGE), BITS(VERB_REPLACE, VERB_DELETE, VERB_FILL),
      BITS(FAULT_SLOW, FAULT_DELAY, FAULT_PIECES), NULL, 0, 0},
-    {BITS(PLAIN, SEGMENTS, BLOCKS), BITS(VERB_DELETE, VERB_OPEN, VERB_CLEAR),
-     BITS(FAULT_EXPIRE, FAULT_FLUSH, FAULT_DELAY), "EVAL.undo", 0, 0},
+    {FIXED, BITS(VERB_DELETE, VERB_OPEN, VERB_CLEAR), BITS(FAULT_EXPIRE, FAULT_FLUSH, FAULT_DELAY), "EVAL.undo", 0, 0},
     {BITS(PLAIN, SEGMENTS, COUNTING), BITS(VERB_CLEAR, VERB_DELETE, VERB_EXPIRE),
      BITS(FAULT_DELAY, FAULT_CUT_LATE, FAULT_SLOW), "EVAL.clear", 0, 0},
     {BIT(PLAIN), BITS(VERB_DELETE, VERB_OPEN, VERB_ADD), BITS(FAULT_EXPIRE, FAULT_PAUSE, FAULT_SLOW) | BIT(FAULT_DELAY),
@@ -229,34 +217,31 @@ static const struct focus {
     {BIT(PLAIN) | BIT(SEGMENTS), BIT(VERB_ADD), BITS(FAULT_EXPIRE, FAULT_PAUSE, FAULT_SLOW), "SETBIT", HURRIED, 1},
     {BIT(SEGMENTS) | BIT(GROWING_SEGMENTS), BIT(VERB_OPEN) | BIT(VERB_DELETE),
      BITS(FAULT_FAILOVER, FAULT_ISOLATE, FAULT_LAG), NULL, CLUSTERED | KEEPS, 0},
-    {BITS(PLAIN, SEGMENTS, GROWING), BIT(VERB_ADD_NEW) | BIT(VERB_SLEEP), BIT(FAULT_MOVE), NULL, CLUSTERED, 0},
-    {BITS(PLAIN, SEGMENTS, GROWING), BIT(VERB_ADD_NEW), BIT(FAULT_REFUSE), "SETBIT", 0, 0},
+    {MIXED, BIT(VERB_ADD_NEW) | BIT(VERB_SLEEP), BIT(FAULT_MOVE), NULL, CLUSTERED, 0},
+    {MIXED, BIT(VERB_ADD_NEW), BIT(FAULT_REFUSE), "SETBIT", 0, 0},
     {BIT(SEGMENTS), BIT(VERB_SLEEP), BIT(FAULT_DISCONNECT), NULL, CLUSTERED, 0},
-    {BITS(PLAIN, SEGMENTS, GROWING), BITS(VERB_OPEN, VERB_DELETE, VERB_LOOK),
-     BITS(FAULT_LAG, FAULT_CUT_INSIDE, FAULT_DISCONNECT), NULL, ASKS, 0},
-    {BITS(SEGMENTS, PARTITIONED, BLOCKS), BIT(VERB_REPAIR) | BIT(VERB_EXPIRE),
+    {MIXED, BITS(VERB_OPEN, VERB_DELETE, VERB_LOOK), BITS(FAULT_LAG, FAULT_CUT_INSIDE, FAULT_DISCONNECT), NULL, ASKS,
+     0},
+    {PARTS, BIT(VERB_REPAIR) | BIT(VERB_EXPIRE),
      BITS(FAULT_EXPIRE, FAULT_SLOW, FAULT_STRANGER) | BIT(FAULT_CUT_BEFORE) | BIT(FAULT_DELAY), "EVAL.swap", 0, 2},
-    {BITS(SEGMENTS, PARTITIONED, BLOCKS), BIT(VERB_REPAIR) | BIT(VERB_EXPIRE), BIT(FAULT_EXPIRE) | BIT(FAULT_DELAY),
-     "EVAL.expire", 0, 3},
+    {PARTS, BIT(VERB_REPAIR) | BIT(VERB_EXPIRE), BIT(FAULT_EXPIRE) | BIT(FAULT_DELAY), "EVAL.expire", 0, 3},
     {BITS(PLAIN, SEGMENTS, BLOCKED), BIT(VERB_SLEEP), BITS(FAULT_FAILOVER, FAULT_ISOLATE, FAULT_DISCONNECT), NULL,
      CLUSTERED, 0},
     {BIT(PLAIN) | BIT(BLOCKED), BIT(VERB_LOOK), BIT(FAULT_ISOLATE) | BIT(FAULT_FAILOVER), NULL, CLUSTERED | PACED, 2},
     {BIT(GROWING_SEGMENTS), BIT(VERB_ADD_NEW) | BIT(VERB_DELETE), BIT(FAULT_DELAY) | BIT(FAULT_MEET), "SETBIT", RACES,
      0},
-    {BIT(KINDS) - 1, 0, BITS(FAULT_MEMORY, FAULT_REFUSE, FAULT_MOVE), NULL, 0, 0},
-    {BIT(KINDS) - 1, 0, BIT(FAULT_CALL), NULL, 0, 0},
-    {BITS(GROWING, GROWING_BLOCKED, GROWING_SEGMENTS), BIT(VERB_ADD) | BIT(VERB_DELETE), BIT(FAULT_MEET), "EVAL.unlink",
-     RACES, 3},
+    {ANY_KIND, 0, BITS(FAULT_MEMORY, FAULT_REFUSE, FAULT_MOVE), NULL, 0, 0},
+    {ANY_KIND, 0, BIT(FAULT_CALL), NULL, 0, 0},
+    {GROWN, BIT(VERB_ADD) | BIT(VERB_DELETE), BIT(FAULT_MEET), "EVAL.unlink", RACES, 3},
     {BIT(PLAIN) | BIT(BLOCKED), BIT(VERB_CLEAR) | BIT(VERB_ADD), BIT(FAULT_DELAY) | BIT(FAULT_CUT_LATE), "EVAL.clear",
      PACED | RETRIES, 2},
     {BIT(PLAIN), BIT(VERB_ADD) | BIT(VERB_SLEEP), BIT(FAULT_STRANGER) | BIT(FAULT_EXPIRE), "EVAL.touch",
      KEEPS | RETRIES | RACES | PACED, 2},
-    {BITS(GROWING, GROWING_BLOCKED, GROWING_SEGMENTS), BIT(VERB_ADD) | BIT(VERB_LOOK), BIT(FAULT_ISOLATE), NULL,
-     NEAR | PACED | RETRIES, 2},
+    {GROWN, BIT(VERB_ADD) | BIT(VERB_LOOK), BIT(FAULT_ISOLATE), NULL, NEAR | PACED | RETRIES, 2},
 };
 
 /* And some about clients that meet between two steps of each other's calls, whatever these are. */
-static const struct focus meeting = {.kinds = BIT(KINDS) - 1, .faults = BIT(FAULT_MEET)};
+static const struct focus meeting = {.kinds = ANY_KIND, .faults = BIT(FAULT_MEET)};
 
 static void draw_steps(struct plan *p, struct draw *d, uint64_t often, bool large)
 {
@@ -339,28 +324,26 @@ static void draw_focus(struct plan *p, struct draw *d, const struct focus *focus
         p->topology = STANDALONE;
         p->shards = 1;
     }
-    for (uint64_t i = 0; (focus->is & NEAR) != 0 && i < p->clients; i++)
-        p->client[i].near = 1;
     if ((focus->is & CLUSTERED) != 0 && p->topology != CLUSTER) {
         p->topology = CLUSTER;
         p->shards = 3; /* so that three keys lie on three */
     }
-    const bool replicated = (focus->is & KEEPS) != 0 || (focus->is & ASKS) != 0 || (focus->is & CLUSTERED) != 0 ||
+    const bool replicated = (focus->is & (KEEPS | ASKS | CLUSTERED)) != 0 ||
                             (focus->faults & ~BITS(FAULT_FAILOVER, FAULT_ISOLATE, FAULT_LAG)) == 0;
     if (replicated && p->topology == STANDALONE)
         p->topology = SENTINEL;
-    if (replicated)
-        p->replicas = p->replicas == 0 ? 1 : p->replicas;
+    if (replicated && p->replicas == 0)
+        p->replicas = 1;
     for (uint64_t i = 0; i < p->clients; i++) {
         p->client[i].min_replicas = (focus->is & KEEPS) != 0 ? 1 : p->client[i].min_replicas;
         p->client[i].from_replicas |= (focus->is & ASKS) != 0;
+        p->client[i].near = (focus->is & NEAR) != 0 ? 1 : p->client[i].near;
+        p->client[i].loop |= (focus->is & LOOPED) != 0;
         if ((focus->is & HURRIED) != 0 && draw(d, 4) != 0)
             p->client[i].deadline_ms = 100 + draw(d, 200);
     }
     if ((focus->is & KEEPS) != 0) /* else no call is done in time */
         p->lag_us = ONE_OF(d, 100, 2000, 20000);
-    for (uint64_t i = 0; (focus->is & LOOPED) != 0 && i < p->clients; i++)
-        p->client[i].loop = 1;
     for (uint64_t i = 0; (focus->faults >> FAULT_MEET & 1) != 0 && i < p->clients; i++)
         p->client[i].timeout_ms = ONE_OF(d, 500, 2000, 2000); /* others get far meanwhile */
     for (uint64_t i = 0; (focus->is & RETRIES) != 0 && i < p->clients; i++)
@@ -400,7 +383,6 @@ void plan_draw(struct plan *p, uint64_t seed)
     for (uint64_t i = 0; i < p->clients; i++)
         draw_client(p, &p->client[i], &d);
     p->rate = ONE_OF(&d, 20, 40, 40, 80, 200);
-    p->faults = 0;
     const uint64_t one_in = ONE_OF(&d, 3, 3, 8, 20); /* what excuses much hides little where it is missing */
     for (int f = 0; f < FAULT_KINDS; f++)
         if (draw(&d, one_in) == 0)
@@ -541,8 +523,8 @@ void plan_write(const struct plan *p, FILE *out)
     }
     for (size_t i = 0; i < p->step_count; i++) {
         const struct step *s = &p->steps[i];
-        fprintf(out, "call %d %s name=%d items=%x times=%u arg=%" PRIu64 "\n", s->client, verb_names[s->verb], s->name,
-                (unsigned)s->items, (unsigned)s->times, s->arg);
+        fprintf(out, "call %d %s name=%d items=%" PRIx32 " times=%" PRIu32 " arg=%" PRIu64 "\n", s->client,
+                verb_names[s->verb], s->name, s->items, s->times, s->arg);
     }
     for (size_t i = 0; i < p->decision_count; i++) {
         const struct decision *d = &p->decisions[i];
@@ -575,7 +557,6 @@ static bool read_line(struct plan *p, const char *line)
     char word[40] = "";
     struct step s = {0};
     struct decision d = {0};
-    unsigned items = 0, times = 0;
     bool ok = true;
     int n = 0;
 
@@ -592,12 +573,10 @@ static bool read_line(struct plan *p, const char *line)
 #undef X
         return ok;
     }
-    if (sscanf(line, "call %d %39s name=%d items=%x times=%u arg=%" SCNu64, &s.client, word, &s.name, &items, &times,
-               &s.arg) == 6) {
+    if (sscanf(line, "call %d %39s name=%d items=%" SCNx32 " times=%" SCNu32 " arg=%" SCNu64, &s.client, word, &s.name,
+               &s.items, &s.times, &s.arg) == 6) {
         n = index_of(word, verb_names, VERB_COUNT);
         s.verb = (enum verb)n;
-        s.items = items;
-        s.times = times;
         ok = n >= 0 && p->step_count < STEPS_MAX && s.client >= 0 && s.client < CLIENTS && s.name >= 0 &&
              s.name < NAMES;
         if (ok)

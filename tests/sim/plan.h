@@ -66,23 +66,13 @@ struct decision {
     bool fired; /* in this run */
 };
 
+/* clang-format off */
 #define VERBS(X) \
-    X(OPEN, "open") \
-    X(ADD, "add") \
-    X(ADD_NEW, "add-new") \
-    X(LOOK, "look") \
-    X(REMOVE, "remove") \
-    X(CLEAR, "clear") \
-    X(DROP, "drop") \
-    X(DELETE, "delete") \
-    X(EXPIRE, "expire") \
-    X(REPLACE, "replace") \
-    X(REPAIR, "repair") \
-    X(MERGE, "merge") \
-    X(SAVE, "save") \
-    X(LOAD, "load") \
-    X(LIST, "list") \
-    X(IMPORT, "import") X(INFO, "info") X(COMPARE, "compare") X(CLOSE, "close") X(SLEEP, "sleep") X(FILL, "fill")
+    X(OPEN, "open") X(ADD, "add") X(ADD_NEW, "add-new") X(LOOK, "look") X(REMOVE, "remove") X(CLEAR, "clear") \
+    X(DROP, "drop") X(DELETE, "delete") X(EXPIRE, "expire") X(REPLACE, "replace") X(REPAIR, "repair") \
+    X(MERGE, "merge") X(SAVE, "save") X(LOAD, "load") X(LIST, "list") X(IMPORT, "import") X(INFO, "info") \
+    X(COMPARE, "compare") X(CLOSE, "close") X(SLEEP, "sleep") X(FILL, "fill")
+/* clang-format on */
 enum verb {
 #define X(name, text) VERB_##name,
     VERBS(X)
@@ -103,20 +93,14 @@ struct step {
 };
 
 /* All numbers, so that a plan is written and read by one table. */
+/* clang-format off */
 #define SETTINGS(X) \
-    X(topology) \
-    X(shards) \
-    X(replicas) \
-    X(version) \
-    X(valkey) \
-    X(latency_us) \
-    X(lag_us) \
-    X(window) \
-    X(names) X(kind0) X(kind1) X(clients) X(rate) X(faults) X(pieces) X(late) X(sizes) X(races) X(quiet) X(pace)
+    X(topology) X(shards) X(replicas) X(version) X(valkey) X(latency_us) X(lag_us) X(window) X(names) X(kind0) \
+    X(kind1) X(clients) X(rate) X(faults) X(pieces) X(late) X(sizes) X(races) X(quiet) X(pace)
 #define CLIENT_SETTINGS(X) \
-    X(loop) \
-    X(retry_ms) \
-    X(timeout_ms) X(min_replicas) X(replicas_ms) X(from_replicas) X(bitfield) X(deadline_ms) X(near) X(accept_restarts)
+    X(loop) X(retry_ms) X(timeout_ms) X(min_replicas) X(replicas_ms) X(from_replicas) X(bitfield) X(deadline_ms) \
+    X(near) X(accept_restarts)
+/* clang-format on */
 
 struct client_settings {
 #define X(name) uint64_t name;
