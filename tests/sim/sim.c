@@ -22,9 +22,7 @@
 
 enum { WORKERS = 2, LIFE_S = 600, HEALING_S = 5 };
 
-struct totals {
-    uint64_t worlds, calls, faults, failed;
-};
+static bool goes_on; /* behind a failure */
 
 /* Once all clients have done their steps, all is made well. */
 static void heal(void *unused)
@@ -39,8 +37,10 @@ static void heal(void *unused)
 }
 
 /* Runs the world; false: a promise was broken. */
-static bool run(struct plan *p, FILE *trace, struct totals *totals)
+static bool run(struct plan *p, FILE *trace)
 {
+    for (size_t i = 0; i < p->decision_count; i++)
+        p->decisions[i].fired = false;
     net_reset(p->seed);
     world_begin(p, trace);
     oracle_begin_world();
@@ -51,71 +51,59 @@ static bool run(struct plan *p, FILE *trace, struct totals *totals)
     clients_end();
     net_reset(p->seed);
     world_end();
-    totals->worlds++;
-    totals->calls += world.calls;
-    totals->faults += world.faults;
     return !oracle_failed();
 }
 
 /* ---- Shrinking ---- */
 
 /* Runs it in a process of its own, since a world may crash: whether it fails. */
-static bool fails(const struct plan *p)
+static bool fails(struct plan *p)
 {
     fflush(NULL);
     const pid_t pid = fork();
     int status = 0;
 
     if (pid == 0) {
-        struct plan copy = *p;
-        struct totals totals = {0};
-        copy.replay = true;
-        for (size_t i = 0; i < copy.decision_count; i++)
-            copy.decisions[i].fired = false;
         alarm(2); /* one that hangs is tried again and again */
-        _exit(run(&copy, NULL, &totals) ? 0 : 1);
+        _exit(run(p, NULL) ? 0 : 1);
     }
     return pid > 0 && waitpid(pid, &status, 0) == pid && status != 0;
 }
 
-static void drop_step(struct plan *p, size_t at)
+/* Takes the smaller world, if that fails too. */
+static bool take_smaller(struct plan *p, struct plan *less)
 {
-    memmove(&p->steps[at], &p->steps[at + 1], (--p->step_count - at) * sizeof *p->steps);
-}
+    const bool smaller = fails(less);
 
-static void drop_decision(struct plan *p, size_t at)
-{
-    memmove(&p->decisions[at], &p->decisions[at + 1], (--p->decision_count - at) * sizeof *p->decisions);
+    if (smaller)
+        *p = *less;
+    return smaller;
 }
 
 /* Leaves out what the failure does not need. */
 static void shrink(struct plan *p)
 {
+    struct plan less;
+
     for (bool smaller = true; smaller;) {
         smaller = false;
         for (size_t i = p->decision_count; i-- > 0;) {
-            struct plan less = *p;
-            drop_decision(&less, i);
-            if (fails(&less)) {
-                *p = less;
-                smaller = true;
-            }
+            less = *p;
+            memmove(&less.decisions[i], &less.decisions[i + 1], (--less.decision_count - i) * sizeof *less.decisions);
+            smaller |= take_smaller(p, &less);
         }
         for (size_t i = p->step_count; i-- > 0;) {
-            struct plan less = *p;
-            drop_step(&less, i);
-            if (fails(&less)) {
-                *p = less;
+            less = *p;
+            memmove(&less.steps[i], &less.steps[i + 1], (--less.step_count - i) * sizeof *less.steps);
+            if (take_smaller(p, &less)) {
                 smaller = true;
                 continue;
             }
             less = *p;
-            if ((less.steps[i].items & (less.steps[i].items - 1)) != 0) {
-                less.steps[i].items &= less.steps[i].items - 1;
-                less.steps[i].times = 1;
-                if (fails(&less))
-                    *p = less;
-            }
+            less.steps[i].items &= less.steps[i].items - 1; /* one item less */
+            less.steps[i].times = 1;
+            if (less.steps[i].items != 0)
+                (void)take_smaller(p, &less);
         }
     }
 }
@@ -138,16 +126,13 @@ static void report(struct plan *p)
         plan_write(p, file);
         fclose(file);
     }
-    for (size_t i = 0; i < p->decision_count; i++)
-        p->decisions[i].fired = false;
     plan_write(p, stdout);
     fflush(stdout);
     const pid_t pid = fork();
     if (pid == 0) {
-        struct totals totals = {0};
         setvbuf(stdout, NULL, _IOLBF, 0);
         alarm(2);
-        (void)run(p, stdout, &totals);
+        (void)run(p, stdout);
         printf("==> %s\n", oracle_words());
         fflush(stdout);
         _exit(0);
@@ -166,47 +151,50 @@ static double now_s(void)
 }
 
 struct shared {
-    struct totals totals[WORKERS];
+    _Atomic uint64_t worlds, calls, faults, failed;
     uint64_t seed[WORKERS]; /* that each is at */
     struct plan plan[WORKERS];
 };
 
 /* A process does no more than so many, since killed clients leave memory of hiredis behind. */
-static void work(struct shared *shared, int me, uint64_t seed, double until, uint64_t end)
+static pid_t start(struct shared *shared, int me, double until, uint64_t end)
 {
     struct plan *plan = &shared->plan[me];
+    uint64_t *seed = &shared->seed[me];
 
-    for (uint64_t i = 0; i < 20000 && now_s() < until && seed < end; i++, seed += WORKERS) {
-        shared->seed[me] = seed;
-        plan_draw(plan, seed);
+    fflush(NULL);
+    const pid_t pid = fork();
+    if (pid != 0)
+        return pid;
+    for (int i = 0; i < 20000 && now_s() < until && *seed < end; i++, *seed += WORKERS) {
+        plan_draw(plan, *seed);
         alarm(20);
-        if (!run(plan, NULL, &shared->totals[me])) {
-            fprintf(stderr, "seed %" PRIu64 ": %s\n", seed, oracle_words());
-            shared->totals[me].failed++;
+        const bool ok = run(plan, NULL);
+        shared->worlds++;
+        shared->calls += world.calls;
+        shared->faults += world.faults;
+        if (!ok) {
+            fprintf(stderr, "seed %" PRIu64 ": %s\n", *seed, oracle_words());
+            shared->failed++;
             alarm(0);
-            if (getenv("SIM_GO_ON") == NULL)
+            if (!goes_on)
                 report(plan);
             _exit(1);
         }
     }
-    shared->seed[me] = seed;
     _exit(0);
 }
 
-static int run_many(double seconds, uint64_t seed, uint64_t worlds, bool go_on)
+static int run_many(double seconds, uint64_t seed, uint64_t worlds)
 {
     const uint64_t end = worlds > 0 ? seed + worlds : UINT64_MAX;
     struct shared *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     const double until = now_s() + seconds;
     pid_t pids[WORKERS];
-    struct totals all = {0};
 
     for (int i = 0; i < WORKERS; i++) {
         shared->seed[i] = seed + (uint64_t)i;
-        fflush(NULL);
-        pids[i] = fork();
-        if (pids[i] == 0)
-            work(shared, i, shared->seed[i], until, end);
+        pids[i] = start(shared, i, until, end);
     }
     for (int running = WORKERS; running > 0;) {
         int status = 0, i = 0;
@@ -217,30 +205,20 @@ static int run_many(double seconds, uint64_t seed, uint64_t worlds, bool go_on)
             i++;
         if (WIFSIGNALED(status)) {
             printf("seed %" PRIu64 ": signal %d\n", shared->seed[i], WTERMSIG(status));
-            shared->totals[i].failed++;
-            if (!go_on)
+            shared->failed++;
+            if (!goes_on)
                 report(&shared->plan[i]);
         }
         if (status != 0)
             shared->seed[i] += WORKERS;
-        if (now_s() >= until || shared->seed[i] >= end || (status != 0 && !go_on)) {
+        if (now_s() >= until || shared->seed[i] >= end || (status != 0 && !goes_on))
             running--;
-            continue;
-        }
-        fflush(NULL);
-        pids[i] = fork();
-        if (pids[i] == 0)
-            work(shared, i, shared->seed[i], until, end);
+        else
+            pids[i] = start(shared, i, until, end);
     }
-    for (int i = 0; i < WORKERS; i++) {
-        all.worlds += shared->totals[i].worlds;
-        all.calls += shared->totals[i].calls;
-        all.faults += shared->totals[i].faults;
-        all.failed += shared->totals[i].failed;
-    }
-    printf("worlds %" PRIu64 ", calls %" PRIu64 ", faults %" PRIu64 ", failed %" PRIu64 "\n", all.worlds, all.calls,
-           all.faults, all.failed);
-    return all.failed == 0 && all.worlds > 0 ? 0 : 1;
+    printf("worlds %" PRIu64 ", calls %" PRIu64 ", faults %" PRIu64 ", failed %" PRIu64 "\n", shared->worlds,
+           shared->calls, shared->faults, shared->failed);
+    return shared->failed == 0 && shared->worlds > 0 ? 0 : 1;
 }
 
 /* ---- One world ---- */
@@ -264,7 +242,6 @@ static bool load(struct plan *p, const char *what)
 static int replay(const char *what, FILE *trace)
 {
     static struct plan plan;
-    struct totals totals = {0};
 
     if (!load(&plan, what)) {
         printf("%s is neither a seed nor a file with a world\n", what);
@@ -273,7 +250,7 @@ static int replay(const char *what, FILE *trace)
     if (trace != NULL)
         plan_write(&plan, trace);
     alarm(20);
-    bool ok = run(&plan, trace, &totals);
+    bool ok = run(&plan, trace);
     printf("%s: %s\n", what, ok ? "ok" : oracle_words());
     for (size_t i = 0; plan.replay && i < plan.decision_count; i++)
         if (!plan.decisions[i].fired) {
@@ -296,11 +273,11 @@ int main(int argc, char **argv)
     const bool tells = argc > 2 && strcmp(argv[1], "-t") == 0;
     const double seconds = argc > 1 ? strtod(argv[1], &end) : 60;
     const uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : (uint64_t)time(NULL) * 1000000;
-    const bool go_on = getenv("SIM_GO_ON") != NULL;
+    goes_on = getenv("SIM_GO_ON") != NULL;
     if (argc < 2 || *end == '\0')
-        return run_many(seconds, seed, 0, go_on);
+        return run_many(seconds, seed, 0);
     if (strcmp(end, "w") == 0)
-        return run_many(3600, seed, (uint64_t)seconds, go_on);
+        return run_many(3600, seed, (uint64_t)seconds);
     for (int i = 1 + tells; i < argc; i++)
         failed |= replay(argv[i], tells ? stdout : NULL);
     return failed;
