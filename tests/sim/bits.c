@@ -99,12 +99,7 @@ bool run_bitcount(struct run *run)
     if (key == NULL || is_empty)
         return put_int(run, 0);
     clip(&start, &end, (long long)key->value.len);
-    long long at = start;
-    for (uint64_t eight; end - at >= 7; at += 8) {
-        memcpy(&eight, key->value.bytes + at, sizeof eight);
-        count += __builtin_popcountll(eight);
-    }
-    for (; at <= end; at++)
+    for (long long at = start; at <= end; at++)
         count += __builtin_popcount((unsigned char)key->value.bytes[at]);
     return put_int(run, count);
 }
@@ -161,11 +156,9 @@ bool run_bitop(struct run *run)
     const long long len = (long long)sum.value.len;
     result = key_look(run, 2);
     if (result != NULL)
-        key_drop(run->node, result);
+        key_remove(run->node, result);
     if (len > 0)
         key_change(run, 2, NULL, KEY_STRING)->value = sum.value;
-    else if (result != NULL)
-        key_note(run->node, run->session->db, run->argv[2]);
     return put_int(run, len);
 }
 

@@ -15,7 +15,6 @@ enum flag {
     LOADS = 16, /* also while the server loads */
     STALE = 32, /* also on a replica without its primary */
     SENTINEL = 64,
-    ANYTIME = NOSCRIPT | LOADS | STALE | SENTINEL,
     HOLDS = 128 /* it has subcommands, which stand by themselves: "cluster|slots" */
 };
 
@@ -56,7 +55,7 @@ struct command {
     X("pexpiretime", ttl, 2, READS, 1, 1) \
     X("ping", ping, -1, SENTINEL, 0, 0) X("psetex", psetex, 4, ENLARGES, 1, 1) X("pttl", ttl, 2, READS, 1, 1) \
     X("readonly", readonly, 1, LOADS | STALE, 0, 0) X("rename", rename, 3, WRITES, 1, 2) \
-    X("role", role, 1, ANYTIME, 0, 0) X("scan", scan, -2, READS, 0, 0) X("select", select, 2, LOADS | STALE, 0, 0) \
+    X("role", role, 1, NOSCRIPT | LOADS | STALE, 0, 0) X("scan", scan, -2, READS, 0, 0) X("select", select, 2, LOADS | STALE, 0, 0) \
     X("sentinel", ok, -2, HOLDS | SENTINEL, 0, 0) \
     X("sentinel|get-master-addr-by-name", sentinel_master, 3, SENTINEL, 0, 0) \
     X("sentinel|replicas", sentinel_replicas, 3, SENTINEL, 0, 0) \
@@ -94,7 +93,6 @@ bool blob_is(struct blob, const char *word); /* in whatever case */
 bool blob_int(struct blob, long long *);
 bool take_int(struct run *, size_t argument, long long *, const char *error); /* NULL: the usual error */
 bool glob_fits(struct blob pattern, struct blob name);                        /* without [classes] */
-void *resized(void *, size_t);
 void buffer_format(struct buffer *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- Keys ------------------------------------------------------------------------------------- */
@@ -103,6 +101,7 @@ uint64_t node_now_ms(const struct node *);
 struct key *key_look(struct run *, size_t argument); /* a primary deletes it if it is expired */
 struct key *key_add(struct node *, int db, struct blob name, enum key_type);
 void key_drop(struct node *, struct key *);
+void key_remove(struct node *, struct key *);              /* the same, and it is noted */
 void key_note(struct node *, int db, struct blob name);    /* it changed, or is gone */
 char *key_grow(struct key *, size_t len);                  /* to so many bytes at least, with zeros */
 bool key_expired(const struct node *, const struct key *); /* by the time when the command began */

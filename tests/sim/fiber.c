@@ -81,9 +81,7 @@ void net_at(uint64_t us, void (*fn)(void *), void *arg)
 
     if (at == heap_room) {
         heap_room = heap_room == 0 ? 256 : 2 * heap_room;
-        heap = realloc(heap, heap_room * sizeof *heap);
-        if (heap == NULL)
-            net_die("out of memory");
+        heap = resized(heap, heap_room * sizeof *heap);
     }
     for (; at > 0 && before(&event, &heap[(at - 1) / 2]); at = (at - 1) / 2)
         heap[at] = heap[(at - 1) / 2];

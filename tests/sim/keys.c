@@ -25,11 +25,9 @@ bool run_del(struct run *run)
 
     for (size_t i = 1; i < run->argc; i++) {
         struct key *key = key_look(run, i);
-        if (key == NULL)
-            continue;
-        key_drop(run->node, key);
-        note(run, i);
-        count++;
+        count += key != NULL;
+        if (key != NULL)
+            key_remove(run->node, key);
     }
     return put_int(run, count);
 }
@@ -59,8 +57,7 @@ bool run_rename(struct run *run)
     if (!blob_equals(run->argv[1], run->argv[2])) {
         node_put_key(run->node, run->session->db, run->argv[2], from);
         note(run, 2);
-        key_drop(run->node, from);
-        note(run, 1);
+        key_remove(run->node, from);
     }
     return put_ok(run);
 }
@@ -206,10 +203,8 @@ bool run_flush(struct run *run)
 
     if (run->argc > 2 || (run->argc == 2 && !blob_is(run->argv[1], "sync") && !blob_is(run->argv[1], "async")))
         return fail(run, "syntax error");
-    for (size_t i = node->key_count; i-- > 0;) {
-        key_note(node, node->keys[i]->db, node->keys[i]->name);
-        key_drop(node, node->keys[i]);
-    }
+    while (node->key_count > 0)
+        key_remove(node, node->keys[node->key_count - 1]);
     node->dirty = true; /* also where there was nothing */
     return put_ok(run);
 }

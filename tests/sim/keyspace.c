@@ -132,6 +132,12 @@ void key_note(struct node *node, int db, struct blob name)
     buffer_put(&last->name, name.bytes, name.len);
 }
 
+void key_remove(struct node *node, struct key *key)
+{
+    key_note(node, key->db, key->name);
+    key_drop(node, key);
+}
+
 uint64_t node_now_ms(const struct node *node)
 {
     return node->now_us / 1000;
@@ -154,15 +160,12 @@ bool key_expired(const struct node *node, const struct key *key)
 
 struct key *key_look(struct run *run, size_t argument)
 {
-    const int db = run->session->db;
-    struct key *key = node_find(run->node, db, run->argv[argument]);
+    struct key *key = node_find(run->node, run->session->db, run->argv[argument]);
 
     if (key == NULL || !key_expired(run->node, key))
         return key;
-    if (!run->node->replica) {
-        key_drop(run->node, key);
-        key_note(run->node, db, run->argv[argument]);
-    }
+    if (!run->node->replica)
+        key_remove(run->node, key);
     return NULL;
 }
 
@@ -234,19 +237,13 @@ void block_begin(struct node *node)
     node->frozen_ms = node_now_ms(node);
 }
 
-static void drop_noted(struct node *node, struct key *key)
-{
-    key_note(node, key->db, key->name);
-    key_drop(node, key);
-}
-
 void node_evict(struct node *node, int db, struct blob name)
 {
     struct key *key = node_find(node, db, name);
 
     block_begin(node);
     if (key != NULL)
-        drop_noted(node, key);
+        key_remove(node, key);
     node->offset += node->dirty;
 }
 
@@ -255,6 +252,6 @@ void node_expire(struct node *node)
     block_begin(node);
     for (size_t i = node->replica ? 0 : node->key_count; i-- > 0;)
         if (node_expired(node, node->keys[i]))
-            drop_noted(node, node->keys[i]);
+            key_remove(node, node->keys[i]);
     node->offset += node->dirty;
 }

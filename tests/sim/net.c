@@ -40,7 +40,7 @@ struct way {
     bool planned; /* there is an event */
 };
 
-enum state { FRESH, CONNECTING, CONNECTED, FAILED };
+enum state { FRESH, CONNECTING /* or refused */, CONNECTED };
 
 struct offer {
     uint64_t end, us;
@@ -84,10 +84,8 @@ static void plan(struct way *w)
 
 static void put(struct way *w, enum kind kind, const void *bytes, size_t len, uint64_t at)
 {
-    struct piece *piece = malloc(sizeof *piece + len);
+    struct piece *piece = net_memory(sizeof *piece + len);
 
-    if (piece == NULL)
-        net_die("out of memory");
     w->last_at = at > w->last_at ? at : w->last_at;
     *piece = (struct piece){.at = w->last_at, .kind = kind, .len = len};
     if (len > 0)
@@ -138,7 +136,6 @@ static void arrive_at_client(struct socket *s, const struct piece *piece)
     case END: s->ended = true; break;
     default:
         s->error = piece->kind == REFUSED ? ECONNREFUSED : s->ended ? EPIPE : ECONNRESET;
-        s->state = s->state == CONNECTED ? CONNECTED : FAILED;
         s->ended = s->broken = true;
     }
     fiber_wake(s->owner);
@@ -207,22 +204,14 @@ void conn_take(struct conn *conn, size_t len)
     fiber_wake(socket_of(conn)->owner);
 }
 
-static struct offer offer_at(const struct socket *s, size_t i)
-{
-    struct offer offer;
-
-    memcpy(&offer, s->offers.bytes + i * sizeof offer, sizeof offer);
-    return offer;
-}
-
 uint64_t conn_offered_us(const struct conn *conn, size_t len)
 {
     const struct socket *s = (const struct socket *)conn;
-    size_t i = s->offers.len / sizeof(struct offer);
+    const struct offer *first = (const void *)s->offers.bytes, *last = first + s->offers.len / sizeof *first - 1;
 
-    while (i > 1 && offer_at(s, i - 2).end >= s->used + len)
-        i--;
-    return offer_at(s, i - 1).us;
+    while (last > first && last[-1].end >= s->used + len)
+        last--;
+    return last->us;
 }
 
 void conn_send(struct conn *conn, const void *bytes, size_t len, uint64_t delay_us)
@@ -328,9 +317,9 @@ static size_t room_of(const struct socket *s)
 static void note_offer(struct socket *s, size_t len)
 {
     const struct offer offer = {s->written + len, net_now_us()};
-    const size_t offers = s->offers.len / sizeof offer;
+    const struct offer *end = (const void *)(s->offers.bytes + s->offers.len);
 
-    if (offers == 0 || offer_at(s, offers - 1).end < offer.end)
+    if (s->offers.len == 0 || end[-1].end < offer.end)
         buffer_put(&s->offers, &offer, sizeof offer);
 }
 
@@ -422,16 +411,6 @@ int sockets_poll(struct pollfd *fds, size_t count, uint64_t until_us)
 
 /* ---- Connecting ---------------------------------------------------------------------------- */
 
-static void begin_connecting(struct socket *s, const struct sockaddr *address)
-{
-    s->state = CONNECTING;
-    const enum net_answer answer = net_connect(&s->conn,
-                                               ntohs(((const struct sockaddr_in *)(const void *)address)->sin_port));
-    s->accepted = answer == NET_ACCEPTED;
-    if (answer != NET_SILENT)
-        put(&s->to_client, s->accepted ? OPENED : REFUSED, NULL, 0, answer_arrival(s));
-}
-
 static int open_socket(void)
 {
     struct socket *s = net_memory(sizeof *s);
@@ -451,7 +430,12 @@ static int connect_socket(struct socket *s, const struct sockaddr *address)
     never_waits(s, 0);
     if (s->state != FRESH)
         net_die("a socket connects twice");
-    begin_connecting(s, address);
+    s->state = CONNECTING;
+    const enum net_answer answer = net_connect(&s->conn,
+                                               ntohs(((const struct sockaddr_in *)(const void *)address)->sin_port));
+    s->accepted = answer == NET_ACCEPTED;
+    if (answer != NET_SILENT)
+        put(&s->to_client, s->accepted ? OPENED : REFUSED, NULL, 0, answer_arrival(s));
     return fail(EINPROGRESS);
 }
 

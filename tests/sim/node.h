@@ -25,6 +25,8 @@ struct blob blob_of(const char *text);
 bool blob_equals(struct blob, struct blob);
 uint64_t mix(uint64_t); /* a step of SplitMix64 (Steele, Lea and Flood 2014): all chance comes from it */
 
+void *resized(void *, size_t);
+
 /* Grows as needed. {0} is an empty one. */
 struct buffer {
     char *bytes;

@@ -29,19 +29,6 @@ bool run_time(struct run *run)
     return put_array(run, 2) && put_number(run, now / 1000000) && put_number(run, now % 1000000);
 }
 
-static const char *version_of(const struct node *node)
-{
-    static char text[32];
-
-    snprintf(text, sizeof text, "%d.%d.%d", node->version / 10000, node->version / 100 % 100, node->version % 100);
-    return text;
-}
-
-static const char *mode_of(const struct node *node)
-{
-    return node->sentinel != NULL ? "sentinel" : node->cluster != NULL ? "cluster" : "standalone";
-}
-
 /* ---- What it says of itself ------------------------------------------------------------------- */
 
 static bool wants(const struct run *run, const char *section)
@@ -55,12 +42,17 @@ static bool wants(const struct run *run, const char *section)
 bool run_info(struct run *run)
 {
     const struct node *node = run->node;
+    const int version = node->is_valkey ? 70204 : node->version; /* the one that Valkey claims */
     struct buffer text = {0};
 
     if (wants(run, "server"))
-        buffer_format(&text, "# Server\r\nredis_version:%s\r\n%sredis_mode:%s\r\nrun_id:%s\r\ntcp_port:%d\r\n",
-                      node->is_valkey ? "7.2.4" : version_of(node), node->is_valkey ? "server_name:valkey\r\n" : "",
-                      mode_of(node), node->run_id, node->port);
+        buffer_format(&text, "# Server\r\nredis_version:%d.%d.%d\r\n%sredis_mode:%s\r\nrun_id:%s\r\ntcp_port:%d\r\n",
+                      version / 10000, version / 100 % 100, version % 100,
+                      node->is_valkey ? "server_name:valkey\r\n" : "",
+                      node->sentinel != NULL  ? "sentinel"
+                      : node->cluster != NULL ? "cluster"
+                                              : "standalone",
+                      node->run_id, node->port);
     if (wants(run, "replication"))
         buffer_format(&text,
                       "# Replication\r\nrole:%s\r\nconnected_slaves:%d\r\nmaster_replid:%040x\r\n"
@@ -84,9 +76,6 @@ bool run_role(struct run *run)
     const struct node *node = run->node;
     const long long offset = (long long)node->offset;
 
-    if (node->sentinel != NULL)
-        return put_array(run, 2) && put_text(run, "sentinel") && put_array(run, 1) &&
-               put_text(run, node->sentinel->name);
     if (!node->replica)
         return put_array(run, 3) && put_text(run, "master") && put_int(run, offset) && put_array(run, 0);
     return put_array(run, 5) && put_text(run, "slave") && put_text(run, NODE_HOST) &&

@@ -75,18 +75,17 @@ void world_heal(void)
 
 const char *world_uri(int client, char *buf, size_t size)
 {
-    size_t n = 0;
+    const enum topology topology = (enum topology)world.plan->topology;
+    const int from = topology == SENTINEL ? data_count : 0;
+    const int to = topology == STANDALONE ? 1 : topology == SENTINEL ? server_count : data_count;
+    size_t n = (size_t)snprintf(buf, size, "redis%s://",
+                                topology == SENTINEL  ? "+sentinel"
+                                : topology == CLUSTER ? "+cluster"
+                                                      : "");
 
-    if (world.plan->topology == STANDALONE) {
-        snprintf(buf, size, "redis://127.0.0.1:%d", BASE_PORT);
-        return buf;
-    }
-    n += (size_t)snprintf(buf, size, world.plan->topology == SENTINEL ? "redis+sentinel://" : "redis+cluster://");
-    const int from = world.plan->topology == SENTINEL ? data_count : 0,
-              to = world.plan->topology == SENTINEL ? server_count : data_count;
     for (int i = from; i < to; i++)
-        n += (size_t)snprintf(buf + n, size - n, "%s127.0.0.1:%d", i > from ? "," : "", BASE_PORT + i);
-    if (world.plan->topology == SENTINEL)
+        n += (size_t)snprintf(buf + n, size - n, "%s" NODE_HOST ":%d", i > from ? "," : "", BASE_PORT + i);
+    if (topology == SENTINEL)
         snprintf(buf + n, size - n, "/mymaster");
     return buf;
 }
