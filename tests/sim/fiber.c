@@ -23,7 +23,7 @@ enum { STACK_BYTES = 256 << 10, GUARD_BYTES = 4096, CALLS_MAX = 20000000, CLIENT
 #define BEGINNING UINT64_C(1000000000)
 
 struct event {
-    uint64_t us, number;
+    uint64_t us;
     void (*fn)(void *);
     void *arg;
 };
@@ -40,10 +40,10 @@ struct fiber {
     bool begun, waits, woken, ended;
 };
 
-static uint64_t now = BEGINNING, numbers, seed;
+static uint64_t now = BEGINNING, seed;
 static uint64_t drawn[CLIENTS + 1]; /* of each client's stream of chance; and of none */
-static struct event *heap;
-static size_t heap_len, heap_room;
+static struct event *events;        /* the next one stands last */
+static size_t event_count, event_room;
 
 static struct fiber *fibers, *running;
 static size_t alive;
@@ -67,40 +67,20 @@ void *net_memory(size_t bytes)
     return memory;
 }
 
-/* ---- Events: a binary heap --------------------------------------------------------------- */
+/* ---- Events ------------------------------------------------------------------------------ */
 
-static bool before(const struct event *a, const struct event *b)
-{
-    return a->us != b->us ? a->us < b->us : a->number < b->number;
-}
-
+/* Few wait at once, and most come soon: so they are kept in their order. */
 void net_at(uint64_t us, void (*fn)(void *), void *arg)
 {
-    const struct event event = {us, ++numbers, fn, arg};
-    size_t at = heap_len++;
+    size_t at = event_count++;
 
-    if (at == heap_room) {
-        heap_room = heap_room == 0 ? 256 : 2 * heap_room;
-        heap = resized(heap, heap_room * sizeof *heap);
+    if (at == event_room) {
+        event_room = 2 * event_room + 256;
+        events = resized(events, event_room * sizeof *events);
     }
-    for (; at > 0 && before(&event, &heap[(at - 1) / 2]); at = (at - 1) / 2)
-        heap[at] = heap[(at - 1) / 2];
-    heap[at] = event;
-}
-
-static struct event take_event(void)
-{
-    const struct event first = heap[0], last = heap[--heap_len];
-    size_t at = 0;
-
-    for (size_t child; (child = 2 * at + 1) < heap_len; at = child) {
-        child += child + 1 < heap_len && before(&heap[child + 1], &heap[child]);
-        if (!before(&heap[child], &last))
-            break;
-        heap[at] = heap[child];
-    }
-    heap[at] = last;
-    return first;
+    for (; at > 0 && events[at - 1].us <= us; at--)
+        events[at] = events[at - 1];
+    events[at] = (struct event){us, fn, arg};
 }
 
 uint64_t net_now_us(void)
@@ -111,12 +91,12 @@ uint64_t net_now_us(void)
 bool net_run(uint64_t until_us)
 {
     calls = 0;
-    while (alive > 0 && heap_len > 0) {
-        if (heap[0].us > until_us) {
+    while (alive > 0 && event_count > 0) {
+        if (events[event_count - 1].us > until_us) {
             now = now > until_us ? now : until_us;
             return false;
         }
-        const struct event event = take_event();
+        const struct event event = events[--event_count];
         now = now > event.us ? now : event.us;
         event.fn(event.arg);
     }
@@ -290,8 +270,7 @@ void fiber_reset(uint64_t new_seed)
         end(fibers);
         free(fibers);
     }
-    heap_len = 0;
-    numbers = 0;
+    event_count = 0;
     now = BEGINNING;
     seed = new_seed;
     memset(drawn, 0, sizeof drawn);
