@@ -1,6 +1,7 @@
 /* answers.c: how the simulated server's commands answer, and read their arguments. See commands.h. */
 #include "sim/commands.h"
 
+#include <fnmatch.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -176,24 +177,16 @@ bool take_int(struct run *run, size_t argument, long long *value, const char *er
            fail(run, "%s", error != NULL ? error : "value is not an integer or out of range");
 }
 
-static bool text_fits(const char *p, const char *end, const char *s, const char *stop)
-{
-    for (; p < end && (s < stop || *p == '*'); p++, s++) {
-        if (*p == '*') {
-            for (; s < stop && !text_fits(p + 1, end, s, stop);)
-                s++;
-            return s < stop || text_fits(p + 1, end, s, stop);
-        }
-        if (*p != '?') {
-            p += *p == '\\' && end - p >= 2;
-            if (*p != *s)
-                return false;
-        }
-    }
-    return p == end && s == stop;
-}
-
 bool glob_fits(struct blob pattern, struct blob name)
 {
-    return text_fits(pattern.bytes, pattern.bytes + pattern.len, name.bytes, name.bytes + name.len);
+    static struct buffer text; /* both, each with a zero behind it */
+
+    text.len = 0;
+    buffer_put(&text, name.bytes, name.len);
+    for (char *zero; (zero = memchr(text.bytes, '\0', text.len)) != NULL;)
+        *zero = '\1'; /* in a name: as good as any byte that no pattern has */
+    buffer_put(&text, "", 1);
+    buffer_put(&text, pattern.bytes, pattern.len);
+    buffer_put(&text, "", 1);
+    return fnmatch(text.bytes + name.len + 1, text.bytes, 0) == 0;
 }

@@ -92,7 +92,7 @@ bool fail(struct run *, const char *format, ...) __attribute__((format(printf, 2
 bool blob_is(struct blob, const char *word); /* in whatever case */
 bool blob_int(struct blob, long long *);
 bool take_int(struct run *, size_t argument, long long *, const char *error); /* NULL: the usual error */
-bool glob_fits(struct blob pattern, struct blob name);                        /* without [classes] */
+bool glob_fits(struct blob pattern, struct blob name);
 void buffer_format(struct buffer *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- Keys ------------------------------------------------------------------------------------- */

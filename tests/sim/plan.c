@@ -6,16 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const fault_names[] = {
 #define X(name, text) text,
-    FAULTS(X)
+const char *const fault_names[] = {FAULTS(X)};
+const char *const verb_names[] = {VERBS(X)};
 #undef X
-};
-const char *const verb_names[] = {
-#define X(name, text) text,
-    VERBS(X)
-#undef X
-};
+
+static int index_of(const char *word, const char *const *names, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(names[i], word) == 0)
+            return i;
+    return -1;
+}
 
 /* clang-format off */
 enum {
@@ -295,15 +297,6 @@ static const char *const late_places[] = {"EVAL.clear",   "EVAL.unlink", "EVAL.e
                                           "TIME",         "GETBIT",      "GETRANGE",      "EVAL.touch"};
 enum { LATE_PLACES = sizeof late_places / sizeof *late_places, MEETING_PLACES = 15 /* kept cases go by these */ };
 
-static uint64_t late_place(const char *script)
-{
-    uint64_t i = 0;
-
-    while (strcmp(late_places[i], script) != 0)
-        i++;
-    return 1 + i;
-}
-
 static uint64_t draw_bit(struct draw *d, uint64_t of)
 {
     for (;;) {
@@ -363,7 +356,8 @@ static void draw_focus(struct plan *p, struct draw *d, const struct focus *focus
             p->faults |= BIT(f);
     if (draw(d, 8) == 0) /* nothing goes wrong */
         p->faults = BIT(FAULT_PIECES);
-    p->late = focus->late != NULL && draw(d, 8) != 0 ? late_place(focus->late) : 0;
+    p->late = focus->late != NULL && draw(d, 8) != 0 ? (uint64_t)index_of(focus->late, late_places, LATE_PLACES) + 1
+                                                     : 0;
     if (p->late != 0 && draw(d, 3) == 0)
         p->rate = RATE_LATE;
     if (p->late != 0 && (focus->is & SIZES) != 0) /* what is late meets a filter of another size */
@@ -531,14 +525,6 @@ void plan_write(const struct plan *p, FILE *out)
         fprintf(out, "fault %d call=%d %s key=%s nth=%d do=%s arg=%" PRIu64 "\n", d->at.client, d->at.call, d->at.place,
                 d->at.key, d->at.nth, fault_names[d->fault], d->arg);
     }
-}
-
-static int index_of(const char *word, const char *const *names, int n)
-{
-    for (int i = 0; i < n; i++)
-        if (strcmp(names[i], word) == 0)
-            return i;
-    return -1;
 }
 
 static bool read_number(const char *line, const char *name, uint64_t *out)

@@ -42,12 +42,9 @@ enum topology { STANDALONE, SENTINEL, CLUSTER };
     X(DISCONNECT, "disconnect") /* all connections of the server are closed; the next ones may be slow to make */ \
     X(MEMORY, "memory")         /* the client soon gets no memory, once */ \
     X(CALL, "call")             /* one of its next system calls fails */
-enum fault {
 #define X(name, text) FAULT_##name,
-    FAULTS(X)
+enum fault { FAULTS(X) FAULT_KINDS };
 #undef X
-        FAULT_KINDS
-};
 extern const char *const fault_names[];
 
 enum { PLACE_SIZE = 24, KEY_SIZE = 64 };
@@ -73,12 +70,9 @@ struct decision {
     X(MERGE, "merge") X(SAVE, "save") X(LOAD, "load") X(LIST, "list") X(IMPORT, "import") X(INFO, "info") \
     X(COMPARE, "compare") X(CLOSE, "close") X(SLEEP, "sleep") X(FILL, "fill")
 /* clang-format on */
-enum verb {
 #define X(name, text) VERB_##name,
-    VERBS(X)
+enum verb { VERBS(X) VERB_COUNT };
 #undef X
-        VERB_COUNT
-};
 extern const char *const verb_names[];
 
 #define BY_PAIRS 2u /* in the arg of an add or a look-up: it is one call over the filters of all names */
@@ -102,17 +96,14 @@ struct step {
     X(near) X(accept_restarts)
 /* clang-format on */
 
-struct client_settings {
 #define X(name) uint64_t name;
+struct client_settings {
     CLIENT_SETTINGS(X)
-#undef X
 };
 
 struct plan {
     uint64_t seed;
-#define X(name) uint64_t name;
     SETTINGS(X)
-#undef X
     struct client_settings client[CLIENTS];
     struct step steps[STEPS_MAX];
     size_t step_count;
@@ -121,6 +112,7 @@ struct plan {
     int met[CLIENTS]; /* the call in which each has waited for another one, and 1: once a call */
     bool replay;      /* only the decisions that stand here fire */
 };
+#undef X
 
 /* What a filter under one of the names is. */
 struct kind {
