@@ -119,10 +119,8 @@ static struct blob any_filter(void)
 
     for (size_t i = 0; i < BYTES; i++)
         value[i] = (char)(below(3) == 0 ? random_u64() : 0);
-    memcpy(value + BYTES, "spec=text.", TEXT);
-    memcpy(value + BYTES + TEXT, trailer_head().bytes, 39);
-    memcpy(value + BYTES + TEXT + 39, generations[below(3)], 16);
-    memcpy(value + BYTES + TEXT + 55, trailer_tail().bytes, 37);
+    const char *head = trailer_head().bytes, *tail = trailer_tail().bytes;
+    snprintf(value + BYTES, sizeof value - BYTES, "spec=text.%s%s%s", head, generations[below(3)], tail);
     return keep(value, BYTES + TEXT + 92 + extra);
 }
 
@@ -208,19 +206,16 @@ static void read_template(const char *at, struct words *words)
 /* clang-format off */
 static const char *const templates[] = {
     "GET k", "PSETEX k t v", "PSETEX k T v", "SET k v", "SET k v", "SET k F", "SET f F", "SET f F", "SET k v PX t",
-    
     "STRLEN k", "GETRANGE k i i", "GETRANGE k n n", "SETRANGE k o v", "SETRANGE f B z", "APPEND k v", "INCR c",
     "DECR c", "INCRBY c n", "DECRBY c n", "INCR k", "SETBIT k o b", "SETBIT f B b", "GETBIT k o", "BITCOUNT k",
-    "BITCOUNT k n n", "BITPOS k b", "BITPOS k b i", "BITPOS k b i i",     "BITPOS k b n n", "BITOP p k k", "BITOP p k k k c", "BITFIELD k GET u O", "BITFIELD k SET u O n GET u O",
-    "BITFIELD k INCRBY u O n", "BITFIELD k OVERFLOW SAT INCRBY u O n SET u O n GET u O",
-    "BITFIELD k",
-    "BITFIELD_RO k GET u O GET u O", "BITFIELD_RO k SET u O 1", "HSET k d V", "HSET h d V d V", "HGET h d",
-    "HGETALL h", "HGET k d", "HSET h d V d", "DEL k", "DEL k k h", "UNLINK k k",
-    "EXISTS k k k", "TYPE k", "RENAME k k", "COPY k k REPLACE", 
-    "PEXPIRE k T", "PEXPIRE k t", "TTL k", "PTTL k", "PEXPIRETIME k", "PERSIST k", "SELECT D", "SWAPDB D D", "SCAN e", "SCAN junk", "SCAN 0 COUNT i", "SCAN 0 MATCH *",
-    "KEYS key:?", "KEYS \\*", "TIME", "PING", 
-    "NOSUCH k v j", "CLUSTER SLOTS", "ASKING",
-    "READONLY", "ROLE v", "EVAL v i k", "EVAL v",
+    "BITCOUNT k n n", "BITPOS k b", "BITPOS k b i", "BITPOS k b i i", "BITPOS k b n n", "BITOP p k k",
+    "BITOP p k k k c", "BITFIELD k GET u O", "BITFIELD k SET u O n GET u O", "BITFIELD k INCRBY u O n",
+    "BITFIELD k OVERFLOW SAT INCRBY u O n SET u O n GET u O", "BITFIELD k", "BITFIELD_RO k GET u O GET u O",
+    "BITFIELD_RO k SET u O 1", "HSET k d V", "HSET h d V d V", "HGET h d", "HGETALL h", "HGET k d", "HSET h d V d",
+    "DEL k", "DEL k k h", "UNLINK k k", "EXISTS k k k", "TYPE k", "RENAME k k", "COPY k k REPLACE", "PEXPIRE k T",
+    "PEXPIRE k t", "TTL k", "PTTL k", "PEXPIRETIME k", "PERSIST k", "SELECT D", "SWAPDB D D", "SCAN e", "SCAN junk",
+    "SCAN 0 COUNT i", "SCAN 0 MATCH *", "KEYS key:?", "KEYS \\*", "TIME", "PING", "NOSUCH k v j", "CLUSTER SLOTS",
+    "ASKING", "READONLY", "ROLE v", "EVAL v i k", "EVAL v",
 };
 
 /* clang-format on */
@@ -318,7 +313,7 @@ static void make_script(struct words *words)
     words->argv[words->argc++] = script_text(i);
     words->argc++;
     read_template(script_templates[i].words, words);
-    while (!(words->argv[3 + keys].len == 1 && words->argv[3 + keys].bytes[0] == '|'))
+    while (!blob_is(words->argv[3 + keys], "|"))
         keys++;
     memmove(words->argv + 3 + keys, words->argv + 4 + keys, (--words->argc - 3 - keys) * sizeof *words->argv);
     words->argv[2] = number((long long)keys);
@@ -431,8 +426,7 @@ static size_t compared(struct blob reply)
 static bool agree(const struct words *words, struct blob a, struct blob b)
 {
     for (size_t i = 0; i < sizeof exempt / sizeof *exempt && words->argc > 0; i++)
-        if (strlen(exempt[i].command) == words->argv[0].len &&
-            memcmp(exempt[i].command, words->argv[0].bytes, words->argv[0].len) == 0 && !is_error(a) && !is_error(b))
+        if (blob_is(words->argv[0], exempt[i].command) && !is_error(a) && !is_error(b))
             return !exempt[i].is_near || llabs(atoll(a.bytes + 1) - atoll(b.bytes + 1)) < TOLERANCE;
     /* Both were told in milliseconds within a script. */
     if (words->argc > 1 && memmem(words->argv[1].bytes, words->argv[1].len, "'PTTL', KEYS", 12) != NULL)

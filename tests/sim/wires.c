@@ -13,11 +13,15 @@
 static struct wire *wires;
 static uint64_t held_until; /* some of them, at most */
 static struct {
-    struct anchor seen[64];
+    struct anchor seen[64]; /* in its call */
     size_t count;
+    unsigned runs[SERVERS]; /* the history that each server has shown it last */
+    struct tries {
+        uint64_t since_us;
+        unsigned count;
+    } tries[SERVERS];
 } met[CLIENTS];
 static struct blob scripts[SCRIPT_TOUCH + 1];
-static unsigned runs_met[CLIENTS][SERVERS]; /* the history that each has shown each client last */
 
 /* ---- Scripts have names ---- */
 
@@ -114,7 +118,7 @@ void world_call_ended(int client)
 
 bool world_met(int client, struct blob key)
 {
-    return runs_met[client][owner_of(key)] == world_run(key);
+    return met[client].runs[owner_of(key)] == world_run(key);
 }
 
 static bool find_place(struct wire *wire, struct anchor *at, size_t argc, const struct blob *argv)
@@ -235,7 +239,7 @@ static void note_server(struct wire *wire)
     world.misled[wire->client] |= s->isolated || (lags && !wire->knew);
     world.by_primary[wire->client] |= s->primary < 0;
     world.connects[wire->client] = 0;
-    runs_met[wire->client][wire->server] = s->node.history;
+    met[wire->client].runs[wire->server] = s->node.history;
 }
 
 static bool begins_with(struct blob reply, const char *word)
@@ -380,15 +384,11 @@ static void carry_out(struct wire *wire)
 /* ---- What net.c asks ---- */
 
 enum { TRIES_MOST = 250 };
-static struct tries {
-    uint64_t since_us;
-    unsigned count;
-} tries[CLIENTS][SERVERS];
 
 /* Whatever the number of calls, a server that is away is tried with pauses, and the map asked for. */
 static void note_try(int client, int server)
 {
-    struct tries *t = &tries[client][server];
+    struct tries *t = &met[client].tries[server];
     /* Two primaries that name each other are both asked, up to a bound for each call. */
     const unsigned most = world_had(FAULT_ISOLATE) ? 4 * TRIES_MOST : TRIES_MOST;
 
@@ -401,27 +401,28 @@ static void note_try(int client, int server)
 enum net_answer net_connect(struct conn *conn, int port)
 {
     const int i = port - BASE_PORT;
+    struct server *s = i >= 0 && i < server_count ? &servers[i] : NULL;
 
-    if (i >= 0 && i < server_count)
+    if (s != NULL)
         note_try(conn->client, i);
     if (++world.connects[conn->client] > world.connects_most[conn->client])
         world.connects_most[conn->client] = world.connects[conn->client];
-    if (i < 0 || i >= server_count || !servers[i].up) {
+    if (s == NULL || !s->up) {
+        const bool silent = s != NULL && s->silent;
         note(CAUSE_CONNECTION);
-        world.struck[conn->client] += i >= 0 && i < server_count && servers[i].silent;
-        return i >= 0 && i < server_count && servers[i].silent ? NET_SILENT : NET_REFUSED;
+        world.struck[conn->client] += silent;
+        return silent ? NET_SILENT : NET_REFUSED;
     }
-    struct wire *wire = calloc(1, sizeof *wire);
-    *wire = (struct wire){
-        .next = wires, .conn = conn, .client = conn->client, .server = i, .knew = servers[i].primary >= 0};
+    struct wire *wire = net_memory(sizeof *wire);
+    *wire = (struct wire){.next = wires, .conn = conn, .client = conn->client, .server = i, .knew = s->primary >= 0};
     wires = wire;
     conn->session = wire;
     oracle_connects(conn->client);
-    if (servers[i].slow_us > 0 && !world.healed) {
+    if (s->slow_us > 0 && !world.healed) {
         note(CAUSE_CONNECTION);
         world.struck[conn->client]++;
-        world.held_us += servers[i].slow_us;
-        conn_stall(conn, net_now_us() + servers[i].slow_us);
+        world.held_us += s->slow_us;
+        conn_stall(conn, net_now_us() + s->slow_us);
     }
     world_say("client %d connects to server %d", conn->client, i);
     return NET_ACCEPTED;
@@ -449,8 +450,6 @@ void wires_begin(void)
         read_scripts();
     held_until = 0;
     memset(met, 0, sizeof met);
-    memset(runs_met, 0, sizeof runs_met);
-    memset(tries, 0, sizeof tries);
 }
 
 void wires_end(void)
