@@ -101,11 +101,10 @@ uint64_t node_now_ms(const struct node *);
 struct key *key_look(struct run *, size_t argument); /* a primary deletes it if it is expired */
 struct key *key_add(struct node *, int db, struct blob name, enum key_type);
 void key_drop(struct node *, struct key *);
-void key_remove(struct node *, struct key *);              /* the same, and it is noted */
-void key_note(struct node *, int db, struct blob name);    /* it changed, or is gone */
-char *key_grow(struct key *, size_t len);                  /* to so many bytes at least, with zeros */
-bool key_expired(const struct node *, const struct key *); /* by the time when the command began */
-void block_begin(struct node *);                           /* of changes; it ends when the offset is raised */
+void key_remove(struct node *, struct key *);           /* the same, and it is noted */
+void key_note(struct node *, int db, struct blob name); /* it changed, or is gone */
+char *key_grow(struct key *, size_t len);               /* to so many bytes at least, with zeros */
+void block_begin(struct node *);                        /* of changes; it ends when the offset is raised */
 
 /* What commands on values share. */
 enum { STRING_MAX = 512 << 20 }; /* proto-max-bulk-len */

@@ -189,19 +189,15 @@ enum fate strike(struct wire *wire, const struct decision *d, struct blob key)
         note(CAUSE_CONNECTION);
     switch (d->fault) {
     case FAULT_CUT_BEFORE:
-        conn_cut(wire->conn, 0, d->arg % 2, false);
-        wire->mute = true;
-        return FATE_GONE;
     case FAULT_CUT_ANSWER:
-        conn_cut(wire->conn, 0, d->arg % 2, true);
-        wire->mute = true;
-        break;
-    case FAULT_CUT_INSIDE: conn_cut(wire->conn, 1 + d->arg % 40, d->arg % 2, true); break;
     case FAULT_CUT_LATE:
-        conn_cut(wire->conn, 0, d->arg % 2, true);
+        conn_cut(wire->conn, 0, d->arg % 2, d->fault != FAULT_CUT_BEFORE);
         wire->mute = true;
+        if (d->fault != FAULT_CUT_LATE)
+            return d->fault == FAULT_CUT_BEFORE ? FATE_GONE : FATE_GOES_ON;
         hold_back(wire, span, d);
         return FATE_HELD;
+    case FAULT_CUT_INSIDE: conn_cut(wire->conn, 1 + d->arg % 40, d->arg % 2, true); break;
     case FAULT_DELAY: hold_back(wire, span, d); return FATE_HELD;
     case FAULT_MEET: return meet(wire, d);
     case FAULT_SLOW: /* at times for so long that only a time-out helps */

@@ -139,7 +139,7 @@ static bool put_names(struct run *run, size_t from, size_t to, const struct blob
     list.out = &names;
     for (size_t i = from; i < to; i++) {
         const struct key *key = run->node->keys[i];
-        if (key->db == run->session->db && !node_expired(run->node, key) &&
+        if (key->db == run->session->db && !key_expired(run->node, key, run->node->frozen_ms) &&
             (pattern == NULL || glob_fits(*pattern, key->name)))
             count += put_bulk(&list, key->name);
     }

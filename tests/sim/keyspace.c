@@ -143,26 +143,16 @@ uint64_t node_now_ms(const struct node *node)
     return node->now_us / 1000;
 }
 
-static bool expired_by(const struct node *node, const struct key *key, uint64_t now_ms)
+bool key_expired(const struct node *node, const struct key *key, uint64_t now_ms)
 {
     return key->expire_ms != 0 && now_ms > key->expire_ms && !node->refuses.loading;
-}
-
-bool node_expired(const struct node *node, const struct key *key)
-{
-    return expired_by(node, key, node_now_ms(node));
-}
-
-bool key_expired(const struct node *node, const struct key *key)
-{
-    return expired_by(node, key, node->frozen_ms);
 }
 
 struct key *key_look(struct run *run, size_t argument)
 {
     struct key *key = node_find(run->node, run->session->db, run->argv[argument]);
 
-    if (key == NULL || !key_expired(run->node, key))
+    if (key == NULL || !key_expired(run->node, key, run->node->frozen_ms))
         return key;
     if (!run->node->replica)
         key_remove(run->node, key);
@@ -181,14 +171,6 @@ static void drop_all(struct node *node)
 {
     while (node->key_count > 0)
         key_drop(node, node->keys[node->key_count - 1]);
-}
-
-void node_reset(struct node *node)
-{
-    drop_all(node);
-    node->offset = 0;
-    node->changed_count = 0;
-    node->dirty = false;
 }
 
 void node_free(struct node *node)
@@ -251,7 +233,7 @@ void node_expire(struct node *node)
 {
     block_begin(node);
     for (size_t i = node->replica ? 0 : node->key_count; i-- > 0;)
-        if (node_expired(node, node->keys[i]))
+        if (key_expired(node, node->keys[i], node->frozen_ms))
             key_remove(node, node->keys[i]);
     node->offset += node->dirty;
 }

@@ -284,15 +284,6 @@ static struct socket *look_up(int fd)
     return i < socket_count && !sockets[i]->closed ? sockets[i] : NULL;
 }
 
-static struct socket *find(int fd)
-{
-    fiber_enter();
-    struct socket *s = look_up(fd);
-    if (s == NULL)
-        errno = EBADF;
-    return s;
-}
-
 static int fail(int error)
 {
     errno = error;
@@ -314,15 +305,6 @@ static size_t room_of(const struct socket *s)
     return s->state != CONNECTED || window <= s->to_server.len ? 0 : window - s->to_server.len;
 }
 
-static void note_offer(struct socket *s, size_t len)
-{
-    const struct offer offer = {s->written + len, net_now_us()};
-    const struct offer *end = (const void *)(s->offers.bytes + s->offers.len);
-
-    if (s->offers.len == 0 || end[-1].end < offer.end)
-        buffer_put(&s->offers, &offer, sizeof offer);
-}
-
 /* No call waits, whatever its flags: the library polls. */
 static void never_waits(const struct socket *s, int flags)
 {
@@ -333,9 +315,12 @@ static void never_waits(const struct socket *s, int flags)
 static ssize_t give(struct socket *s, const void *bytes, size_t len, int flags)
 {
     const size_t room = room_of(s);
+    const struct offer offer = {s->written + len, net_now_us()};
+    const struct offer *offers_end = (const void *)(s->offers.bytes + s->offers.len);
 
     never_waits(s, flags);
-    note_offer(s, len);
+    if (s->offers.len == 0 || offers_end[-1].end < offer.end)
+        buffer_put(&s->offers, &offer, sizeof offer);
     if (s->error != 0)
         return fail(take_error(s));
     if (s->broken)
@@ -411,20 +396,6 @@ int sockets_poll(struct pollfd *fds, size_t count, uint64_t until_us)
 
 /* ---- Connecting ---------------------------------------------------------------------------- */
 
-static int open_socket(void)
-{
-    struct socket *s = net_memory(sizeof *s);
-
-    fiber_enter();
-    s->owner = fiber_running();
-    s->conn.client = fiber_client();
-    s->to_server.socket = s->to_client.socket = s;
-    if (socket_count == SOCKETS)
-        net_die("more sockets than a world has room for");
-    sockets[socket_count++] = s;
-    return FD_FIRST + (int)socket_count - 1;
-}
-
 static int connect_socket(struct socket *s, const struct sockaddr *address)
 {
     never_waits(s, 0);
@@ -440,12 +411,6 @@ static int connect_socket(struct socket *s, const struct sockaddr *address)
 }
 
 /* ---- In the place of libc's ---------------------------------------------------------------- */
-
-static int get_option(struct socket *s, int level, int name, int *value)
-{
-    *value = level == SOL_SOCKET && name == SO_ERROR ? take_error(s) : 0;
-    return 0;
-}
 
 static int control(struct socket *s, int command, long argument)
 {
@@ -473,8 +438,9 @@ static bool misses(struct socket *s, const char *call)
     { \
         if (fd < FD_FIRST) \
             return __real_##name arguments; \
-        struct socket *s = find(fd); \
-        return s == NULL || misses(s, #name) ? -1 : ours; \
+        fiber_enter(); \
+        struct socket *s = look_up(fd); \
+        return s == NULL ? fail(EBADF) : misses(s, #name) ? -1 : ours; \
     }
 
 WRAP(int, connect, (int fd, const struct sockaddr *to, socklen_t len), (fd, to, len), connect_socket(s, to))
@@ -487,7 +453,7 @@ WRAP(int, close, (int fd), (fd), (s->closed = true, hang_up(s)))
 WRAP(int, setsockopt, (int fd, int level, int name, const void *value, socklen_t len), (fd, level, name, value, len),
      0 /* none of them matters here */)
 WRAP(int, getsockopt, (int fd, int level, int name, void *value, socklen_t *len), (fd, level, name, value, len),
-     get_option(s, level, name, value))
+     (*(int *)value = level == SOL_SOCKET && name == SO_ERROR ? take_error(s) : 0, 0))
 WRAP(int, fcntl, (int fd, int command, long argument), (fd, command, argument), control(s, command, argument))
 
 int __real_socket(int domain, int type, int protocol);
@@ -496,7 +462,17 @@ int __wrap_socket(int domain, int type, int protocol)
     if (fiber_running() == NULL)
         return __real_socket(domain, type, protocol);
     const int error = net_misses(fiber_client(), "socket");
-    return error != 0 ? fail(error) : open_socket();
+    if (error != 0)
+        return fail(error);
+    struct socket *s = net_memory(sizeof *s);
+    fiber_enter();
+    s->owner = fiber_running();
+    s->conn.client = fiber_client();
+    s->to_server.socket = s->to_client.socket = s;
+    if (socket_count == SOCKETS)
+        net_die("more sockets than a world has room for");
+    sockets[socket_count++] = s;
+    return FD_FIRST + (int)socket_count - 1;
 }
 
 int __real_poll(struct pollfd *fds, nfds_t count, int ms);

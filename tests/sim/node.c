@@ -117,7 +117,7 @@ static enum route route(const struct run *run, unsigned *slot, const struct peer
         if (several && node_slot(run->argv[i]) != *slot)
             return CROSSED;
         const struct key *key = node_find(run->node, 0, run->argv[i]);
-        missing += key == NULL || key_expired(run->node, key);
+        missing += key == NULL || key_expired(run->node, key, run->node->frozen_ms);
     }
     if (cluster->down)
         return DOWN;

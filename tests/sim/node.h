@@ -15,7 +15,8 @@
 #include <stdint.h>
 
 enum { NODE_DATABASES = 16, NODE_SLOTS = 16384, COMMANDS_MAX = 128 };
-#define NODE_HOST "127.0.0.1" /* of all */
+#define NODE_HOST "127.0.0.1"  /* of all */
+#define NODE_MASTER "mymaster" /* as Sentinels call it */
 
 struct blob {
     const char *bytes;
@@ -70,9 +71,8 @@ struct cluster {
     bool down;
 };
 
-/* Of which Sentinels are asked. The replicas are peers whose primary is `master`. */
+/* Of NODE_MASTER, of which Sentinels are asked. The replicas are peers whose primary is `master`. */
 struct sentinel_view {
-    const char *name;
     const struct peer *peers;
     size_t peer_count;
     int master; /* index of a peer, -1: it knows none */
@@ -131,7 +131,6 @@ struct session {
 
 void node_make(struct node *, int version); /* empty, all else 0 */
 void node_free(struct node *);
-void node_reset(struct node *); /* no keys, no changes, offset 0; what the world sets stays */
 
 /* The bytes of the first command; 0: it is not whole; -1: it is none. Its arguments last until the next call. */
 long read_command(const char *bytes, size_t len, const struct blob **argv, size_t *argc);
@@ -141,7 +140,7 @@ void node_execute(struct node *, struct session *, size_t argc, const struct blo
 
 /* Raw access, for oracles and the world: an expired key is still there. NULL: no such key. */
 struct key *node_find(const struct node *, int db, struct blob name);
-bool node_expired(const struct node *, const struct key *);
+bool key_expired(const struct node *, const struct key *, uint64_t now_ms);
 
 /* The key gets that value, type and time to live. It is removed for NULL or KEY_NONE. No change is noted. */
 void node_put_key(struct node *, int db, struct blob name, const struct key *value);

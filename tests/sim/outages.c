@@ -126,13 +126,11 @@ void restart(int server, uint64_t arg)
         oracle_before();
         note(CAUSE_LOSS);
         const uint64_t offset = s->node.offset;
-        if (arg % 4 == 2) {
-            node_copy(&s->node, &s->older);
-        } else { /* its disk is gone */
-            node_reset(&s->node);
-            node_reset(&s->dump);
-            node_reset(&s->older);
+        if (arg % 4 != 2) { /* its disk is gone */
+            node_copy(&s->older, &(struct node){0});
+            node_copy(&s->dump, &s->older);
         }
+        node_copy(&s->node, &s->older);
         s->node.offset = offset + 1000;
         for (int i = 0; i < data_count; i++)
             if (servers[i].primary == server)

@@ -246,9 +246,9 @@ static void execute(struct client *client, size_t argc, const struct blob *argv)
         return;
     node_execute(&node, session, argc, argv, &client->out);
     if (session->waits)
-        client->waits_until = session->wait_ms > 0 ? node.now_us / 1000 + (uint64_t)session->wait_ms : UINT64_MAX;
-    if (session->waits && session->wait_replicas <= 0)
-        client->waits_until = 0;
+        client->waits_until = session->wait_replicas <= 0 ? 0
+                              : session->wait_ms > 0      ? node.now_us / 1000 + (uint64_t)session->wait_ms
+                                                          : UINT64_MAX;
 }
 
 static void execute_all(struct client *client)

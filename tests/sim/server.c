@@ -169,7 +169,7 @@ static bool knows(const struct run *run)
 {
     const struct sentinel_view *view = run->node->sentinel;
 
-    return view->master >= 0 && blob_equals(run->argv[2], blob_of(view->name));
+    return view->master >= 0 && blob_equals(run->argv[2], blob_of(NODE_MASTER));
 }
 
 bool run_sentinel_master(struct run *run)

@@ -177,29 +177,23 @@ void do_command(int server, size_t argc, const struct blob *argv)
 
 /* ---- Who has which key ---- */
 
-static int primary_now(void)
+int owner_of(struct blob key)
 {
     int i = 0;
 
+    if (world.plan->topology == CLUSTER)
+        return slots_owner(key);
     while (i + 1 < data_count && (servers[i].primary >= 0 || servers[i].heir >= 0))
         i++;
     return i;
-}
-
-int owner_of(struct blob key)
-{
-    if (world.plan->topology != CLUSTER)
-        return primary_now();
-    return slots_owner(key);
 }
 
 const struct blob *world_fetch_at(int server, struct blob key, struct blob *out)
 {
     struct server *s = &servers[server];
 
-    s->node.now_us = clock_at(s);
     const struct key *found = node_find(&s->node, 0, key);
-    if (found == NULL || node_expired(&s->node, found))
+    if (found == NULL || key_expired(&s->node, found, clock_at(s) / 1000))
         return NULL;
     *out = found->type == KEY_STRING ? (struct blob){found->value.bytes, found->value.len} : (struct blob){"", 0};
     return out;
@@ -326,7 +320,7 @@ void servers_begin(void)
     slots_begin();
     for (int i = 0; i < data_count; i++)
         make_server(i, i < (int)plan->shards ? -1 : i % (int)plan->shards);
-    view = (struct sentinel_view){.name = "mymaster", .peers = peers, .peer_count = (size_t)data_count, .master = 0};
+    view = (struct sentinel_view){.peers = peers, .peer_count = (size_t)data_count, .master = 0};
     old_view = view;
     for (int i = data_count; i < server_count; i++) {
         make_server(i, -1);

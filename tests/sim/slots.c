@@ -7,7 +7,7 @@
 static struct slot_range ranges[12];
 static struct cluster map;
 
-static struct {
+static struct move {
     int slot, from, to;
     uint64_t step_us, next_us; /* no other one begins before then: who was told of this one has asked there */
 } move;
@@ -148,12 +148,8 @@ static void begin_move(struct blob key, uint64_t arg)
     struct slot_range *range = to >= 0 && servers[from].up ? split(slot) : NULL;
     if (range == NULL)
         return;
-    range->migrating = to;
-    range->importing = to;
-    move.slot = slot;
-    move.from = from;
-    move.to = to;
-    move.step_us = 200 + arg / 16 % 60000;
+    range->migrating = range->importing = to;
+    move = (struct move){slot, from, to, .step_us = 200 + arg / 16 % 60000};
     note(CAUSE_SLOTS);
     world_say("slot %d begins to move from %d to %d", slot, from, to);
     net_at(net_now_us() + move.step_us, step_move, NULL);

@@ -86,6 +86,6 @@ const char *world_uri(int client, char *buf, size_t size)
     for (int i = from; i < to; i++)
         n += (size_t)snprintf(buf + n, size - n, "%s" NODE_HOST ":%d", i > from ? "," : "", BASE_PORT + i);
     if (topology == SENTINEL)
-        snprintf(buf + n, size - n, "/mymaster");
+        snprintf(buf + n, size - n, "/" NODE_MASTER);
     return buf;
 }
