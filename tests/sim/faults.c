@@ -1,8 +1,6 @@
-/* faults.c: faults strike. See faults.h. */
-#include "sim/faults.h"
+/* faults.c: faults strike. See servers.h. */
+#include "sim/servers.h"
 #include "sim/oracle.h"
-#include "sim/outages.h"
-#include "sim/slots.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,8 +1,6 @@
-/* outages.c: what becomes of servers. See outages.h. */
-#include "sim/outages.h"
-#include "sim/wires.h"
+/* outages.c: what becomes of servers. See servers.h. */
+#include "sim/servers.h"
 #include "sim/oracle.h"
-#include "sim/slots.h"
 
 #include <ctype.h>
 #include <string.h>

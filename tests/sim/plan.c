@@ -401,12 +401,6 @@ void plan_draw(struct plan *p, uint64_t seed)
 
 /* ---- Faults ---- */
 
-static bool same_anchor(const struct anchor *a, const struct anchor *b)
-{
-    return a->client == b->client && a->call == b->call && a->nth == b->nth && strcmp(a->place, b->place) == 0 &&
-           strcmp(a->key, b->key) == 0;
-}
-
 bool plan_is_place(const char *place, const char *wanted)
 {
     return strcmp(place, wanted) == 0 || (strcmp(place, "BITFIELD") == 0 && strcmp(wanted, "SETBIT") == 0) ||
@@ -469,7 +463,7 @@ const struct decision *plan_decide(struct plan *p, const struct anchor *at)
 {
     if (p->replay) {
         for (size_t i = 0; i < p->decision_count; i++)
-            if (!p->decisions[i].fired && same_anchor(&p->decisions[i].at, at)) {
+            if (!p->decisions[i].fired && memcmp(&p->decisions[i].at, at, sizeof *at) == 0) {
                 p->decisions[i].fired = true;
                 return &p->decisions[i];
             }

@@ -49,7 +49,8 @@ extern const char *const fault_names[];
 
 enum { PLACE_SIZE = 24, KEY_SIZE = 64 };
 
-/* Where a decision is taken: the n-th time in a call that a command of this kind on that key arrives. One that is delayed arrives again. */
+/* Where a decision is taken: the n-th time in a call that a command of this kind on that key arrives. One that is delayed arrives again.
+ * memcmp compares two, so all behind their texts is 0. */
 struct anchor {
     int client, call, nth;
     char place[PLACE_SIZE]; /* the command, of a script its name too: "EVAL.swap" */

@@ -1,6 +1,5 @@
 /* servers.c: servers, their replicas, and who has which key. See servers.h. */
 #include "sim/servers.h"
-#include "sim/slots.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -65,8 +64,14 @@ void new_run(struct server *s)
     s->node.branched_from = 0;
 }
 
-static void free_block(struct block *block)
+/* The one that is due first. */
+static void drop_block(struct server *s)
 {
+    struct block *block = s->first;
+
+    s->first = block->next;
+    if (s->first == NULL)
+        s->end = &s->first;
     for (size_t i = 0; i < block->count; i++) {
         free((char *)(uintptr_t)block->keys[i].name.bytes);
         free(block->keys[i].value.bytes);
@@ -76,11 +81,8 @@ static void free_block(struct block *block)
 
 void forget_blocks(struct server *s)
 {
-    for (struct block *block; (block = s->first) != NULL;) {
-        s->first = block->next;
-        free_block(block);
-    }
-    s->end = &s->first;
+    while (s->first != NULL)
+        drop_block(s);
 }
 
 void catch_up(struct server *s, bool all)
@@ -89,10 +91,7 @@ void catch_up(struct server *s, bool all)
         for (const struct key *key = block->keys; key < block->keys + block->count; key++)
             node_put_key(&s->node, key->db, key->name, key);
         s->applied = block->offset;
-        s->first = block->next;
-        if (s->first == NULL)
-            s->end = &s->first;
-        free_block(block);
+        drop_block(s);
     }
 }
 

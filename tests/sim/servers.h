@@ -1,4 +1,5 @@
-/* servers.h: the servers of a world as its own files see them: what they hold, their replicas, and who has which key. */
+/* servers.h: the servers of a world as its own files see them: what they hold, their replicas, the slots of a cluster,
+ * the connections on which commands arrive, and what goes wrong with all these. */
 #ifndef HIBLOOM_SIM_SERVERS_H
 #define HIBLOOM_SIM_SERVERS_H
 
@@ -54,5 +55,60 @@ void do_command(int server, size_t argc, const struct blob *argv);
     do_command((server), sizeof((struct blob[]){__VA_ARGS__}) / sizeof(struct blob), (const struct blob[]){__VA_ARGS__})
 
 int owner_of(struct blob key);
+
+/* ---- Slots: which server of a cluster has which, and one that moves, key by key (slots.c) ---- */
+
+void slots_begin(void);
+void slots_heal(void); /* what moves arrives */
+struct cluster *slots_map(void);
+void slots_keep_map(struct server *); /* it goes on with the map as it is now */
+int slots_owner(struct blob key);
+void slots_take_over(int replica, int primary);
+/* The slot of the key begins to move; `stepping`: one of its keys does so at once. */
+void slots_move(struct blob key, uint64_t arg, bool stepping);
+
+/* ---- Wires (wires.c) ---- */
+
+/* A connection as its server sees it. It outlives the connection: things may still be due on it. */
+struct wire {
+    struct wire *next;
+    struct conn *conn; /* NULL: gone */
+    int client, server;
+    struct session session;
+    uint64_t held_until, wait_until;
+    char overtaken_by[PLACE_SIZE]; /* it is held no longer than until another client has done that, */
+    unsigned times;                /* so often */
+    bool meets;                    /* it waits for that, and what it has not taken by then goes with the connection; */
+    bool met;                      /* and has, for what arrived before */
+    bool mute;                     /* nobody gets its answers */
+    bool gone;                     /* nothing more is carried out */
+    bool closed;                   /* by its client; what is held is still to be carried out */
+    bool split;                    /* its next answer comes in two pieces */
+    bool knew;                     /* that the server is a replica, as it connected */
+    uint64_t offered_us;           /* when its client sent the command, though there was no room yet */
+    int refused_call;              /* of its client, to which the server said that it is a replica; 0: none */
+};
+
+void wires_begin(void);
+void wires_end(void);
+void close_all(int server, uint64_t but_client);
+void wake_waits(int server);
+uint64_t clients_that_meet(void); /* a bit for each that waits for others */
+/* Nothing more is carried out until then. */
+void hold(struct wire *, uint64_t us);
+
+/* ---- Outages: servers go and come, are replaced by their replicas, and refuse things (outages.c) ---- */
+
+void fail_over(int server, uint64_t arg, bool isolate);
+void restart(int server, uint64_t arg);
+void refuse(struct server *, uint64_t arg);
+void deny(struct server *, const char *place, uint64_t arg);
+void end_conditions(void *server); /* once their time is over */
+void outages_heal(void);
+
+/* ---- Faults: what one makes of the command that it strikes, of its client, and of its server (faults.c) ---- */
+
+enum fate { FATE_GOES_ON, FATE_HELD, FATE_GONE };
+enum fate strike(struct wire *, const struct decision *, struct blob key);
 
 #endif

@@ -1,5 +1,5 @@
-/* slots.c: the map of a cluster, and how it changes. See slots.h. */
-#include "sim/slots.h"
+/* slots.c: the map of a cluster, and how it changes. See servers.h. */
+#include "sim/servers.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -124,7 +124,6 @@ static void step_move(void *unused)
     world_say("key %s moves from %d to %d", printable(name, text, sizeof text), move.from, move.to);
     node_copy_key(&servers[move.to].node, &servers[move.from].node, 0, name);
     /* written over itself, so that its replicas get it */
-    servers[move.to].node.changed_count = 0;
     DO(move.to, blob_of("APPEND"), name, blob_of(""));
     if (servers[move.to].node.changed_count == 0)
         for (int i = 0; i < data_count; i++)

@@ -1,8 +1,6 @@
-/* wires.c: what clients send arrives at servers, and is carried out. See wires.h. */
-#include "sim/wires.h"
-#include "sim/faults.h"
+/* wires.c: what clients send arrives at servers, and is carried out. See servers.h. */
+#include "sim/servers.h"
 #include "sim/oracle.h"
-#include "sim/outages.h"
 #include "redis/scripts.h"
 
 #include <stdlib.h>

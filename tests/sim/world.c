@@ -1,8 +1,5 @@
 /* world.c: a world begins, is healed, and ends. See world.h. */
-#include "sim/world.h"
-#include "sim/wires.h"
-#include "sim/outages.h"
-#include "sim/slots.h"
+#include "sim/servers.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
