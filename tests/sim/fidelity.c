@@ -469,13 +469,6 @@ static const struct {
     {" (denied)", "ACL SETUSER default -rename -setbit", "ACL SETUSER default +rename +setbit"},
 };
 
-static void set_mode(size_t mode)
-{
-    side->node.replica = mode == 2;
-    side->node.refuses = mode == 4 ? (struct refusing){.denied = {"rename", "setbit"}}
-                                   : (struct refusing){.full = mode == 1, .noreplicas = mode == 3};
-}
-
 /* ---- Batches ---------------------------------------------------------------------------------- */
 
 static void run_batch(void)
@@ -502,7 +495,9 @@ static void run_batch(void)
     }
     if (modes[mode].enter != NULL)
         freeReplyObject(redis_server_must(side->server, modes[mode].enter));
-    set_mode(mode);
+    side->node.replica = mode == 2;
+    side->node.refuses = mode == 4 ? (struct refusing){.denied = {"rename", "setbit"}}
+                                   : (struct refusing){.full = mode == 1, .noreplicas = mode == 3};
     send_batch();
     for (size_t i = 0; i < batch_count; i++, commands_done++) {
         const struct blob theirs = next_reply();
@@ -525,8 +520,7 @@ static void make_side(struct side *at, struct redis_server *server)
 
     const char *valkey = strstr(info->str, "valkey_version:"); /* behind the version of Redis that it claims */
     sscanf(strstr(valkey != NULL ? valkey : info->str, "_version:"), "_version:%u.%u", &major, &minor);
-    node_make(&at->node, (int)(major * 10000 + minor * 100));
-    at->node.is_valkey = valkey != NULL;
+    at->node = (struct node){.version = (int)(major * 10000 + minor * 100), .is_valkey = valkey != NULL};
     freeReplyObject(info);
     at->server = server;
     at->real = redis_server_connect(server);

@@ -161,12 +161,6 @@ struct key *key_look(struct run *run, size_t argument)
 
 /* ---- The node --------------------------------------------------------------------------------- */
 
-void node_make(struct node *node, int version)
-{
-    *node = (struct node){.version = version};
-    memset(node->run_id, '0', sizeof node->run_id - 1);
-}
-
 static void drop_all(struct node *node)
 {
     while (node->key_count > 0)

@@ -91,6 +91,7 @@ struct refusing {
     const char *denied[2]; /* commands that the user of all connections is denied, in lower case; NULL: none */
 };
 
+/* It begins with a version, and all else 0. */
 struct node {
     /* ---- The world sets these ---- */
     int version;     /* 70000, 70200, 80000 */
@@ -129,7 +130,6 @@ struct session {
     uint64_t wait_offset;             /* which replicas must have reached */
 };
 
-void node_make(struct node *, int version); /* empty, all else 0 */
 void node_free(struct node *);
 
 /* The bytes of the first command; 0: it is not whole; -1: it is none. Its arguments last until the next call. */

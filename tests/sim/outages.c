@@ -157,15 +157,11 @@ void end_conditions(void *at)
 
 void refuse(struct server *s, uint64_t arg)
 {
-    s->node.refuses.stale = s->primary >= 0 && arg % 2 == 0; /* MASTERDOWN */
-    switch (arg % 6) {
-    case 0:
-    case 1: s->node.refuses.full = true; break;
-    case 2: s->node.refuses.busy = true; break;
-    case 3: s->node.refuses.loading = true; break;
-    case 4: s->node.refuses.noreplicas = true; break;
-    default: slots_map()->down = world.plan->topology == CLUSTER; break;
-    }
+    struct refusing *r = &s->node.refuses;
+    bool *const conditions[] = {&r->full, &r->full, &r->busy, &r->loading, &r->noreplicas, &slots_map()->down};
+
+    r->stale = s->primary >= 0 && arg % 2 == 0; /* MASTERDOWN */
+    *conditions[arg % 6] = arg % 6 < 5 || world.plan->topology == CLUSTER;
     note(CAUSE_REFUSAL);
     s->refuses_one = (arg >> 4) % 4 == 0;
     s->refuses_until = net_now_us() + 1000 + (arg >> 6) % 400000;

@@ -30,7 +30,7 @@ struct client {
     bool ends;
 };
 
-static struct node node;
+static struct node node = {.version = 70000};
 static struct peer peers[PEERS];
 static struct slot_range slots[NODE_SLOTS]; /* each a range of its own */
 static struct cluster cluster = {.peers = peers, .peer_count = 1, .ranges = slots, .range_count = NODE_SLOTS};
@@ -336,7 +336,6 @@ int main(int argc, char **argv)
 {
     unsigned char id[20];
 
-    node_make(&node, 70000);
     if (getentropy(id, sizeof id) != 0)
         die("getentropy");
     for (size_t i = 0; i < sizeof id; i++)

@@ -294,10 +294,8 @@ static void make_server(int i, int primary)
     struct server *s = &servers[i];
 
     *s = (struct server){.up = true, .primary = primary, .heir = -1, .end = &s->first};
-    node_make(&s->node, (int)world.plan->version);
-    s->node.is_valkey = world.plan->valkey != 0;
+    s->node = (struct node){.version = (int)world.plan->version, .is_valkey = world.plan->valkey != 0, .me = i};
     s->node.port = peers[i].port = BASE_PORT + i;
-    s->node.me = i;
     snprintf(peers[i].id, sizeof peers[i].id, "%040d", i);
     peers[i].primary = primary;
     new_run(s);
