@@ -105,7 +105,7 @@ unsigned world_strangers_at(int server, size_t argc, const struct blob *argv)
         struct blob out;
         const struct blob *string = world_fetch_at(server, argv[i], &out);
         for (int k = 0; k < STRANGERS && string != NULL; k++)
-            count += string->len == strangers[k].len && memcmp(string->bytes, strangers[k].bytes, string->len) == 0;
+            count += blob_equals(*string, strangers[k]);
     }
     return count;
 }

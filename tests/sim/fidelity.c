@@ -431,8 +431,7 @@ static bool agree(const struct words *words, struct blob a, struct blob b)
     /* Both were told in milliseconds within a script. */
     if (words->argc > 1 && memmem(words->argv[1].bytes, words->argv[1].len, "'PTTL', KEYS", 12) != NULL)
         return is_error(a) == is_error(b);
-    const size_t len = compared(a);
-    return len == compared(b) && memcmp(a.bytes, b.bytes, len) == 0;
+    return blob_equals((struct blob){a.bytes, compared(a)}, (struct blob){b.bytes, compared(b)});
 }
 
 static void print(const char *name, struct blob blob)

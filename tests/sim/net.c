@@ -61,7 +61,7 @@ struct socket {
     struct buffer got;
     size_t got_at; /* so much of it was read */
     struct {
-        bool planned, struck, quietly, arrives;
+        bool planned, quietly, arrives;
         size_t after;
     } cut;
 };
@@ -188,7 +188,7 @@ static void finish(struct socket *s)
 
 static void strike(struct socket *s)
 {
-    s->conn.cut = s->cut.struck = true;
+    s->conn.cut = true;
     put(&s->to_client, s->cut.quietly ? END : RESET, NULL, 0, arrival(s, false));
     if (!s->cut.arrives)
         drop_all(&s->to_server);
@@ -218,7 +218,7 @@ void conn_send(struct conn *conn, const void *bytes, size_t len, uint64_t delay_
 {
     struct socket *s = socket_of(conn);
 
-    if (s->closed || s->cut.struck)
+    if (s->closed || s->conn.cut)
         return;
     if (s->cut.planned && len > s->cut.after)
         len = s->cut.after;
@@ -329,7 +329,7 @@ static ssize_t give(struct socket *s, const void *bytes, size_t len, int flags)
         return fail(s->state == FRESH ? ENOTCONN : EAGAIN);
     len = len < room ? len : room;
     s->written += len;
-    if (!s->cut.struck)
+    if (!s->conn.cut)
         put(&s->to_server, BYTES, bytes, len, arrival(s, true));
     else if (s->cut.quietly) /* as a server answers that has closed it */
         put(&s->to_client, RESET, NULL, 0, answer_arrival(s));

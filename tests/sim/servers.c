@@ -278,10 +278,11 @@ bool world_strangers_are_well(void)
 {
     for (int i = 0; i < data_count; i++) {
         struct blob out;
-        const struct blob *found = servers[i].primary < 0 ? world_fetch_at(i, blob_of("stranger"), &out) : NULL;
-        if (found != NULL && (found->len != 4 || memcmp(found->bytes, "mine", 4) != 0))
-            return false;
-        if (found == NULL && servers[i].primary < 0 && world.last_us[CAUSE_LOSS] == 0 && world.last_us[CAUSE_KEYS] == 0)
+        if (servers[i].primary >= 0)
+            continue;
+        const struct blob *found = world_fetch_at(i, blob_of("stranger"), &out);
+        if (found != NULL ? !blob_equals(out, blob_of("mine"))
+                          : world.last_us[CAUSE_LOSS] == 0 && world.last_us[CAUSE_KEYS] == 0)
             return false;
     }
     return true;
