@@ -12,6 +12,7 @@
 #include "support/resp.h"
 
 #include <hiredis/hiredis.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,11 +73,20 @@ static struct blob keep(const void *bytes, size_t len)
     return (struct blob){copy, len};
 }
 
+__attribute__((format(printf, 1, 2))) static struct blob text(const char *format, ...)
+{
+    char words[128];
+    va_list list;
+
+    va_start(list, format);
+    const int len = vsnprintf(words, sizeof words, format, list);
+    va_end(list);
+    return keep(words, (size_t)len);
+}
+
 static struct blob number(long long value)
 {
-    char digits[24];
-
-    return keep(digits, (size_t)snprintf(digits, sizeof digits, "%lld", value));
+    return text("%lld", value);
 }
 
 static struct blob any_bytes(size_t most)
@@ -96,20 +106,13 @@ static const char *const ids[] = {"00000000000000a1", "00000000000000b2"};
 /* The trailer of a filter of one key, or of key 1 of 2, in its two parts around the generation. */
 static struct blob trailer_head(void)
 {
-    char head[64];
-
-    snprintf(head, sizeof head, " %04d %09d %s %s %c ", TEXT, BYTES,
-             ANY_OF("00000/00001", "00000/00001", "00000/00002", "00001/00002"), ANY_OF("0badc0de", "00c0ffee"),
-             "cggrrrrx"[below(8)]);
-    return keep(head, 39);
+    return text(" %04d %09d %s %s %c ", TEXT, BYTES, ANY_OF("00000/00001", "00000/00001", "00000/00002", "00001/00002"),
+                ANY_OF("0badc0de", "00c0ffee"), "cggrrrrx"[below(8)]);
 }
 
 static struct blob trailer_tail(void)
 {
-    char tail[64];
-
-    snprintf(tail, sizeof tail, " %s %010zu hibloom1", ids[below(2)], below(3));
-    return keep(tail, 37);
+    return text(" %s %010zu hibloom1", ids[below(2)], below(3));
 }
 
 static struct blob any_filter(void)
@@ -127,16 +130,12 @@ static struct blob any_filter(void)
 /* The last ones lie in other slots. */
 static struct blob key_name(size_t i)
 {
-    char name[32];
-
-    return keep(name, (size_t)snprintf(name, sizeof name, clustered && i < KEYS - 2 ? "{s}key:%zu" : "key:%zu", i));
+    return text(clustered && i < KEYS - 2 ? "{s}key:%zu" : "key:%zu", i);
 }
 
 /* What a letter of the templates below stands for. */
 static struct blob argument(char letter)
 {
-    char words[64];
-
     switch (letter) {
     case 'k': return key_name(below(KEYS));
     case 'f': return key_name(below(3));
@@ -152,8 +151,7 @@ static struct blob argument(char letter)
                                          "+1", "9223372036854775808", "18446744073709551616", "255", "-1", "0", " 1"));
     case 'o':
         return below(20) ? number((long long)below(1000)) : blob_of(ANY_OF("-1", "x", "4294967296", "", "#1", "1e3"));
-    case 'O':
-        return below(3) == 0 ? keep(words, (size_t)snprintf(words, sizeof words, "#%zu", below(60))) : argument('o');
+    case 'O': return below(3) == 0 ? text("#%zu", below(60)) : argument('o');
     case 'b': return blob_of(ANY_OF("0", "1", "0", "1", "0", "1", "0", "1", "2", "-1", "x"));
     case 'u':
         return blob_of(below(8) ? ANY_OF("u1", "u2", "u4", "u8", "u63", "u13")
@@ -168,8 +166,7 @@ static struct blob argument(char letter)
     case 'I':
         if (below(8) == 0)
             return blob_of("");
-        return keep(words, (size_t)snprintf(words, sizeof words, below(4) ? "%s %s" : "%s", generations[below(3)],
-                                            ids[below(2)]));
+        return below(4) ? text("%s %s", generations[below(3)], ids[below(2)]) : text("%s", generations[below(3)]);
     case 'G': return blob_of(below(3) ? generations[below(3)] : "");
     case 'H': return trailer_head();
     case 'L': return trailer_tail();
@@ -179,7 +176,7 @@ static struct blob argument(char letter)
     case 'S': return blob_of(ANY_OF("r", "g", "c", "x", ""));
     case 'e': return number((long long)below(4));
     case 'y': return number((long long)below(24));
-    case 'E': return keep(words, (size_t)snprintf(words, sizeof words, "%010zu", below(3)));
+    case 'E': return text("%010zu", below(3));
     case 'l': return blob_of(ANY_OF("-1", "100000000", ""));
     case 'B': return number((long long)below(BYTES * 8 + 100));
     case 'z': return below(2) ? blob_of("") : any_bytes(8);

@@ -141,16 +141,14 @@ static bool meet(struct run *run, int port)
 
 static bool put_keys_in(struct run *run, unsigned slot, long long most)
 {
-    struct buffer names = {0};
-    struct run list = {.out = &names};
     long long count = 0;
 
     for (size_t i = 0; i < node.key_count && count < most; i++)
-        if (node_slot(node.keys[i]->name) == slot)
-            count += put_bulk(&list, node.keys[i]->name);
+        count += node_slot(node.keys[i]->name) == slot;
     put_array(run, (size_t)count);
-    buffer_put(run->out, names.bytes, names.len);
-    free(names.bytes);
+    for (size_t i = 0; count > 0; i++)
+        if (node_slot(node.keys[i]->name) == slot)
+            count -= put_bulk(run, node.keys[i]->name);
     return true;
 }
 
