@@ -200,13 +200,8 @@ struct fiber *fiber_start(int client, void (*body)(void *), void *arg)
 
     if (client < 0 || client >= CLIENTS)
         net_die("no such client");
-    f->client = client;
-    f->body = body;
-    f->arg = arg;
+    *f = (struct fiber){.next = fibers, .client = client, .body = body, .arg = arg, .timer = NEVER, .waits = true};
     f->stack = take_stack();
-    f->timer = NEVER;
-    f->waits = true;
-    f->next = fibers;
     fibers = f;
     alive++;
     fiber_wake(f);

@@ -60,7 +60,7 @@ struct socket {
     struct buffer offers;   /* struct offer: what write() was given, and had not been before */
     struct buffer got;
     size_t got_at; /* so much of it was read */
-    struct {
+    struct cut {
         bool planned, quietly, arrives;
         size_t after;
     } cut;
@@ -149,10 +149,7 @@ static void arrive(void *way)
     w->planned = false;
     if (w->first != NULL && w->first->at <= net_now_us() && s->stalled_until <= net_now_us()) {
         struct piece *piece = take_first(w);
-        if (w == &s->to_server)
-            arrive_at_server(s, piece);
-        else
-            arrive_at_client(s, piece);
+        (w == &s->to_server ? arrive_at_server : arrive_at_client)(s, piece);
         free(piece);
     }
     plan(w);
@@ -243,10 +240,7 @@ void conn_cut(struct conn *conn, size_t after, bool quietly, bool arrives)
 
     if (s->finished)
         return;
-    s->cut.planned = true;
-    s->cut.after = after;
-    s->cut.quietly = quietly;
-    s->cut.arrives = arrives;
+    s->cut = (struct cut){.planned = true, .after = after, .quietly = quietly, .arrives = arrives};
     if (after == 0)
         strike(s);
 }

@@ -115,10 +115,7 @@ bool run_asking(struct run *run)
 
 bool run_readonly(struct run *run)
 {
-    if (!run->node->is_valkey && !is_clustered(run))
-        return false;
-    run->session->readonly = true;
-    return put_ok(run);
+    return (run->node->is_valkey || is_clustered(run)) && (run->session->readonly = true) && put_ok(run);
 }
 
 static bool put_peer(struct run *run, const struct peer *peer)

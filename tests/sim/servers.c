@@ -42,10 +42,7 @@ const char *printable(struct blob blob, char *buf, size_t size)
 
 struct blob world_copy(struct blob blob)
 {
-    char *bytes = malloc(blob.len + 1);
-
-    memcpy(bytes, blob.bytes, blob.len);
-    return (struct blob){bytes, blob.len};
+    return (struct blob){memcpy(net_memory(blob.len + 1), blob.bytes, blob.len), blob.len};
 }
 
 /* ---- Replication ---- */
