@@ -170,16 +170,6 @@ static bool migrate(struct run *run, int port, struct blob name)
     return put_ok(run);
 }
 
-static bool restore(struct run *run, struct blob name, long long expire_ms, struct blob value)
-{
-    const struct key key = {.type = KEY_STRING,
-                            .expire_ms = (uint64_t)expire_ms,
-                            .value = {.bytes = (char *)(uintptr_t)value.bytes, .len = value.len}};
-
-    node_put_key(&node, 0, name, &key);
-    return put_ok(run);
-}
-
 static bool set_slot(struct run *run, int slot, const struct blob *how)
 {
     const int peer = peer_named(how[1]);
@@ -202,8 +192,12 @@ static bool execute_clustered(struct run *run)
     const size_t argc = run->argc;
     long long first = 0, second = 0;
 
-    if (argc == 4 && blob_is(argv[0], "restore-asking"))
-        return blob_int(argv[2], &first) && restore(run, argv[1], first, argv[3]);
+    if (argc == 4 && blob_is(argv[0], "restore-asking") && blob_int(argv[2], &first)) {
+        const struct buffer value = {.bytes = (char *)(uintptr_t)argv[3].bytes, .len = argv[3].len};
+        const struct key key = {.type = KEY_STRING, .expire_ms = (uint64_t)first, .value = value};
+        node_put_key(&node, 0, argv[1], &key);
+        return put_ok(run);
+    }
     if (argc >= 6 && blob_is(argv[0], "migrate"))
         return blob_int(argv[2], &first) && migrate(run, (int)first, argv[3]);
     if (argc < 2 || !blob_is(argv[0], "cluster"))
