@@ -69,7 +69,7 @@ void *net_memory(size_t bytes)
 
 /* ---- Events ------------------------------------------------------------------------------ */
 
-/* Few wait at once, and most come soon: so they are kept in their order. */
+/* Few events wait at once, and most are due soon: so a new one moves few others. */
 void net_at(uint64_t us, void (*fn)(void *), void *arg)
 {
     size_t at = event_count++;

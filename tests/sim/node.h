@@ -91,7 +91,7 @@ struct refusing {
     const char *denied[2]; /* commands that the user of all connections is denied, in lower case; NULL: none */
 };
 
-/* It begins with a version, and all else 0. */
+/* A node begins with a version, and all else 0. */
 struct node {
     /* ---- The world sets these ---- */
     int version;     /* 70000, 70200, 80000 */

@@ -201,7 +201,7 @@ static void put_part(struct key *key, struct blob part)
     buffer_put(&key->value, part.bytes, part.len);
 }
 
-/* A field that is there keeps its place. Whether it was not. */
+/* A field that is there keeps its place. True: it is new. */
 static bool set_field(struct key *key, struct blob name, struct blob value)
 {
     const struct key old = *key;

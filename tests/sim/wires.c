@@ -187,7 +187,7 @@ void wake_waits(int server)
 
 /* ---- One command ---- */
 
-/* All scripts but these, of which "merge" and "set" are a part. */
+/* All scripts may, except these. The words "merge" and "set" begin two of them, so strstr finds these too. */
 static bool may_end_a_life(const char *place)
 {
     return strncmp(place, "EVAL.", 5) == 0 && strstr("merge_part set_counted count_up sum touch", place + 5) == NULL;
