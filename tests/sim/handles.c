@@ -43,7 +43,7 @@ static bool is_key_of(int name, struct blob key)
     if (!read_key(key, &record) || !record.is_record)
         return false;
     for (size_t l = 0; l < seen->links + seen->lingering; l++)
-        for (uint32_t k = 0; k < seen->link[l].root.keys && k < READER_KEYS; k++)
+        for (uint32_t k = 0; k < seen->link[l].root.keys; k++)
             if (seen->link[l].ids[k] == record.id && blob_equals(key_of(&seen->link[l], k), key))
                 return true;
     return false;

@@ -9,23 +9,21 @@ bool items_cover(int name, int item)
 {
     const struct name *n = &names[name];
     struct position_seen mine[READER_HASHES], other[READER_HASHES];
-    struct text_seen text;
 
     for (size_t l = 0; l < n->seen.links; l++) {
-        if (!reader_text(n->seen.link[l].root.text, &text))
-            return true;
-        reader_positions(&text, oracle_item(item), mine);
+        const struct text_seen *text = &n->seen.link[l].root.text;
+        reader_positions(text, oracle_item(item), mine);
         uint32_t covered = 0;
         for (int i = 0; i < ITEMS; i++) {
             if (i == item || (n->possible >> i & 1) == 0)
                 continue;
-            reader_positions(&text, oracle_item(i), other);
-            for (uint32_t a = 0; a < text.hashes; a++)
-                for (uint32_t b = 0; b < text.hashes; b++)
+            reader_positions(text, oracle_item(i), other);
+            for (uint32_t a = 0; a < text->hashes; a++)
+                for (uint32_t b = 0; b < text->hashes; b++)
                     if (mine[a].key == other[b].key && mine[a].bit == other[b].bit)
                         covered |= 1u << a;
         }
-        if (covered == (1u << text.hashes) - 1)
+        if (covered == (1u << text->hashes) - 1)
             return true;
     }
     return n->seen.links == 0;
@@ -172,12 +170,10 @@ static void check_new(const struct call *c, int item, unsigned is_new)
 /* Whether each key of the filter has so many replicas that are up: else nobody could have them all on some. */
 static bool all_have_replicas(const struct filter_seen *seen, int wanted)
 {
-
     for (size_t l = 0; l < seen->links; l++)
-        for (uint32_t k = 0; k < seen->link[l].root.keys; k++) {
+        for (uint32_t k = 0; k < seen->link[l].root.keys; k++)
             if (world_replicas(key_of(&seen->link[l], k)) < wanted)
                 return false;
-        }
     return true;
 }
 
@@ -192,15 +188,14 @@ static const struct blob *fetch_replica(void *unused, struct blob key)
  * "creating" there, if its keys are there: whoever opens it goes on. */
 static bool replica_finds(int name, struct blob item)
 {
-    const struct reader reader = {fetch_replica, NULL};
     const struct filter_seen *seen = &names[name].seen;
     char state = 'g';
 
     if (kind_of(name)->window)
-        return some_link_has(&reader, name, seen, item);
+        return some_link_has(fetch_replica, name, seen, item);
     for (size_t l = 0; l < seen->links && state == 'g'; l++) {
         const struct link_seen *link = &seen->link[l];
-        if (reader_link_has(&reader, link, item))
+        if (reader_link_has(fetch_replica, link, item))
             return true;
         const struct blob *root = fetch_replica(NULL, key_of(link, 0));
         state = (char)(root != NULL ? reader_state_at(*root, link->root.at) : 0);
@@ -249,7 +244,7 @@ static void check_added(struct call *c, int item)
     const struct link_seen *newest = &n->seen.link[n->seen.links > 0 ? n->seen.links - 1 : 0];
     const bool forgotten = n->seen.lingering > 0 && caused(CAUSE_LOSS, 1) && !world_met(c->client, key_of(newest, 0));
     if (kind_of(c->name)->growing && there != 0 && !lost && !from_cache && !forgotten && !grew_apart(c->name) &&
-        !reader_has(&truth, &n->seen, oracle_item(item), 0))
+        !reader_has(world_fetch, &n->seen, oracle_item(item), 0))
         fail_call(c, "the add of item %d to '%s' is OK, but no root tells of its link", item, oracle_name(c->name));
     if (there == 0 || n->seen.status != 0 || (lost && kind_of(c->name)->window)) /* of an older life, or period */
         return;

@@ -14,22 +14,22 @@ static void check_room(const struct call *c, bool alone)
                         (of_all(names[c->name].did) & (1u << VERB_CLEAR | 1u << VERB_MERGE | 1u << VERB_LOAD |
                                                        1u << VERB_REPLACE | 1u << VERB_IMPORT)) == 0;
     uint64_t older = 0, all = 0;
-    struct text_seen text;
 
     for (size_t l = 0; l < seen->links; l++) {
+        const uint64_t bits = seen->link[l].root.text.bits;
         const struct blob *string = world_fetch(NULL, key_of(&seen->link[l], 0));
         uint64_t set = 0;
-        if (string == NULL || !reader_text(seen->link[l].root.text, &text))
+        if (string == NULL)
             continue;
-        older += l + 2 < seen->links ? text.bits : 0;
-        if (seen->link[l].several)
+        older += l + 2 < seen->links ? bits : 0;
+        if (seen->link[l].root.keys > 1)
             continue;
-        for (size_t i = 0; i < text.bits / 8; i++)
+        for (size_t i = 0; i < bits / 8; i++)
             set += (uint64_t)__builtin_popcount((unsigned char)string->bytes[i]);
         all += set;
-        if (alone && set * 20 > text.bits * (world.plan->client[0].loop ? 11 : 12)) /* its capacity sets half of them */
+        if (alone && set * 20 > bits * (world.plan->client[0].loop ? 11 : 12)) /* its capacity sets half of them */
             fail_call(c, "link %d of '%s' is overfull: %d of %d bits", (int)l, oracle_name(c->name), (int)set,
-                      (int)text.bits);
+                      (int)bits);
     }
     if (filled && seen->links > 7 && older > 16 * all) /* fewer may be of segments */
         fail_call(c, "'%s' has %d links, and few items", oracle_name(c->name), (int)seen->links);
@@ -140,7 +140,7 @@ void oracle_check_answer(int client, int name, int item, bool found, bool new_st
         return; /* slices may be of a time that has not come yet */
     /* The period has turned since it was asked. */
     const bool was = kind_of(name)->window &&
-                     reader_has(&truth, &n->seen, oracle_item(item), clock_of(name) - LATE_US / 10);
+                     reader_has(world_fetch, &n->seen, oracle_item(item), clock_of(name) - LATE_US / 10);
     if (n->seen.status == 0 && found != there && !(found && was) &&
         (!found || world.plan->client[client].near == 0 || !caused(CAUSE_LOSS, 1)))
         oracle_fail("all is well, but client %d asks '%s' for item %d by %s store, and is told %s", client,

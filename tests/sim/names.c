@@ -8,7 +8,6 @@
 
 struct name names[NAMES];
 struct call *calls;
-const struct reader truth = {world_fetch, NULL};
 static char words[1024];
 
 const char *oracle_name(int name)
@@ -77,14 +76,14 @@ struct blob root_key(int name)
 {
     const struct filter_seen *seen = &names[name].seen;
 
-    return blob_of(seen->links > 0 && seen->link[0].several ? root_of_several(name) : oracle_name(name));
+    return blob_of(seen->links > 0 && seen->link[0].root.keys > 1 ? root_of_several(name) : oracle_name(name));
 }
 
 struct blob key_of(const struct link_seen *link, uint32_t number)
 {
     static char key[sizeof link->name + 12];
 
-    snprintf(key, sizeof key, link->several ? "%s:%u" : "%s", link->name, (unsigned)number);
+    snprintf(key, sizeof key, link->root.keys > 1 ? "%s:%u" : "%s", link->name, (unsigned)number);
     return blob_of(key);
 }
 
@@ -101,30 +100,24 @@ int name_of_key(struct blob key)
     return -1;
 }
 
-static bool bare_has(const struct reader *reader, int name, struct blob item)
+static bool bare_has(reader_fetch *fetch, int name, struct blob item)
 {
-    struct position_seen at[READER_HASHES];
-    struct text_seen text;
-    const struct blob *bits = reader->fetch(reader->world, blob_of(oracle_name(name)));
+    static struct link_seen link; /* of one key */
 
-    if (bits == NULL || !reader_text("hash=xxh3 layout=classic bits=256 hashes=3 seed=0000000000000005", &text))
-        return false;
-    reader_positions(&text, item, at);
-    for (uint32_t i = 0; i < text.hashes; i++)
-        if (at[i].bit / 8 >= bits->len || (bits->bytes[at[i].bit / 8] & 0x80 >> at[i].bit % 8) == 0)
-            return false;
-    return true;
+    snprintf(link.name, sizeof link.name, "%s", oracle_name(name));
+    return reader_text("hash=xxh3 layout=classic bits=256 hashes=3 seed=0000000000000005", &link.root.text) &&
+           reader_link_has(fetch, &link, item);
 }
 
 /* Whether a link of the name, told of or not, has the item's bits. */
-bool some_link_has(const struct reader *reader, int name, const struct filter_seen *seen, struct blob item)
+bool some_link_has(reader_fetch *fetch, int name, const struct filter_seen *seen, struct blob item)
 {
     if (kind_of(name)->bare)
-        return bare_has(reader, name, item);
+        return bare_has(fetch, name, item);
     if (kind_of(name)->window)
-        return reader_has(reader, seen, item, clock_of(name));
+        return reader_has(fetch, seen, item, clock_of(name));
     for (size_t i = 0; i < seen->links + seen->lingering; i++)
-        if (reader_link_has(reader, &seen->link[i], item))
+        if (reader_link_has(fetch, &seen->link[i], item))
             return true;
     return false;
 }
@@ -134,7 +127,7 @@ uint32_t items_there(int name, const struct filter_seen *seen, uint32_t of)
     uint32_t there = 0;
 
     for (int i = 0; i < ITEMS; i++)
-        if ((of >> i & 1) != 0 && some_link_has(&truth, name, seen, oracle_item(i)))
+        if ((of >> i & 1) != 0 && some_link_has(world_fetch, name, seen, oracle_item(i)))
             there |= 1u << i;
     return there;
 }
@@ -145,7 +138,7 @@ void read_name(int name, struct filter_seen *seen)
     if (kind_of(name)->bare)
         seen->status = world_fetch(NULL, blob_of(oracle_name(name))) != NULL ? 0 : HIBLOOM_ENOTFOUND;
     else
-        reader_read(&truth, oracle_name(name), seen);
+        reader_read(world_fetch, oracle_name(name), seen);
 }
 
 /* It goes on where it grows: an item is new to one caller, whatever links there are (docs/format.md, 15). */
@@ -157,7 +150,7 @@ static bool same_life(int name, const struct filter_seen *now, const struct filt
         const struct link_seen *x = &now->link[i], *y = &was->link[i];
         if (x->root.generation != y->root.generation || x->root.keys != y->root.keys)
             return false;
-        for (uint32_t k = 0; k < x->root.keys && k < READER_KEYS; k++)
+        for (uint32_t k = 0; k < x->root.keys; k++)
             if (x->ids[k] != y->ids[k] || x->lost[k] != y->lost[k] ||
                 (x->epochs[k] != y->epochs[k] && !kind_of(name)->window))
                 return false;

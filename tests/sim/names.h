@@ -85,7 +85,6 @@ struct name {
 
 extern struct name names[NAMES];
 extern struct call *calls; /* in flight; those of killed clients stay, as they may still be carried out */
-extern const struct reader truth;
 
 void fail_call(const struct call *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static inline bool caused(enum cause cause, uint64_t since)
@@ -104,7 +103,7 @@ struct blob root_key(int name);
 struct blob key_of(const struct link_seen *, uint32_t number); /* it lasts until the next call */
 uint64_t clock_of(int name);                                   /* of the root's server */
 int name_of_key(struct blob key);                              /* -1: none */
-bool some_link_has(const struct reader *, int name, const struct filter_seen *, struct blob item);
+bool some_link_has(reader_fetch *, int name, const struct filter_seen *, struct blob item);
 uint32_t items_there(int name, const struct filter_seen *, uint32_t of);
 bool has_several_keys(int name);
 bool read_key(struct blob key, struct record_seen *); /* false: there is none */

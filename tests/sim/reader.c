@@ -1,7 +1,7 @@
 /* reader.c: see reader.h. The sections are those of docs/format.md. */
 #include "sim/reader.h"
-#include "spec/positions.h"
 
+#include <hibloom/hibloom.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,6 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-enum { NOT_FOUND = 40, MISMATCH = 41, CORRUPT = 42, BUSY = 43 };
 enum { TRAILER = 92, TEXT_MAX = 2047, ID = 16, STRING_MAX = 1 << 29 };
 
 /* ---- The text (3) ----------------------------------------------------------------------- */
@@ -106,11 +105,15 @@ static uint64_t key_bits(const struct text_seen *t)
     return (t->bits + parts - 1) / parts * unit;
 }
 
+static uint64_t width_of(const struct text_seen *t)
+{
+    return t->counters ? t->counters : 1;
+}
+
 static bool goes_together(const struct text_seen *t)
 {
-    uint64_t width = t->counters ? t->counters : 1;
     bool chained = t->growth || t->window;
-    bool large = t->bits * width > UINT64_C(1) << 27 && !t->partitioned;
+    bool large = t->bits * width_of(t) > UINT64_C(1) << 27 && !t->partitioned;
     if (t->bits == 0 || t->hashes == 0 || (t->blocked && t->bits % 512))
         return false;
     if (t->counters && (t->counters & (t->counters - 1) || t->counters == 1 || t->partitioned || t->blocked ||
@@ -177,11 +180,6 @@ bool reader_text(const char *text, struct text_seen *t)
 
 /* ---- Records (2) ------------------------------------------------------------------------ */
 
-struct columns {
-    uint64_t text, bytes, number, keys, crc, generation, id, epoch;
-    char state;
-};
-
 /* What separates a column from the one before, and its digits, behind which `at` is moved. */
 static bool take_decimal(const char **at, char separator, size_t digits, uint64_t *n)
 {
@@ -202,12 +200,13 @@ static bool take_hex(const char **at, size_t digits, uint64_t *n)
     return *p == ' ' && hex(p + 1, digits, n);
 }
 
-static bool columns_at(struct blob string, size_t at, struct columns *c)
+/* Its columns, without what they stand for. */
+static bool trailer_at(struct blob string, size_t at, struct record_seen *c)
 {
     if (string.len < TRAILER || at > string.len - TRAILER)
         return false;
     const char *p = string.bytes + at;
-    if (memcmp(p + TRAILER - 9, " hibloom1", 9) != 0 || !take_decimal(&p, ' ', 4, &c->text) ||
+    if (memcmp(p + TRAILER - 9, " hibloom1", 9) != 0 || !take_decimal(&p, ' ', 4, &c->text_len) ||
         !take_decimal(&p, ' ', 9, &c->bytes) || !take_decimal(&p, ' ', 5, &c->number) ||
         !take_decimal(&p, '/', 5, &c->keys) || !take_hex(&p, 8, &c->crc))
         return false;
@@ -221,58 +220,47 @@ static size_t list_bytes(uint64_t key, uint64_t keys)
     return key == 0 && keys > 1 ? keys * ID : 0;
 }
 
-static bool is_valid(struct blob string, size_t at, const struct columns *c, struct record_seen *record)
+static bool is_valid(struct blob string, size_t at, struct record_seen *c)
 {
-    struct text_seen t;
-    if (c->text > TEXT_MAX || c->text > at)
+    struct text_seen *t = &c->text;
+    char text[TEXT_MAX + 1];
+    if (c->text_len > TEXT_MAX || c->text_len > at)
         return false;
-    const char *text = string.bytes + at - c->text;
-    memcpy(record->text, text, c->text);
-    record->text[c->text] = 0;
-    return !memchr(text, 0, c->text) && reader_text(record->text, &t) &&
-           crc32(t.crc, (const Bytef *)string.bytes + at, 27) == c->crc && c->keys == key_count(&t) &&
-           c->number < c->keys && c->bytes == (key_bits(&t) * (t.counters ? t.counters : 1) + 7) / 8 &&
-           c->bytes + list_bytes(c->number, c->keys) + c->text + TRAILER <= STRING_MAX &&
+    memcpy(text, string.bytes + at - c->text_len, c->text_len);
+    text[c->text_len] = 0;
+    c->at = c->bytes + list_bytes(c->number, c->keys) + c->text_len;
+    return strlen(text) == c->text_len && reader_text(text, t) &&
+           crc32(t->crc, (const Bytef *)string.bytes + at, 27) == c->crc && c->keys == key_count(t) &&
+           c->number < c->keys && c->bytes == (key_bits(t) * width_of(t) + 7) / 8 && c->at + TRAILER <= STRING_MAX &&
            (c->number == 0 || c->state == 'r');
 }
 
 void reader_record(struct blob string, struct record_seen *record)
 {
-    struct columns c = {0};
-    size_t at = string.len - TRAILER; /* columns_at refuses a short string */
-    record->is_record = columns_at(string, at, &c) && is_valid(string, at, &c, record);
-    record->is_damaged = !record->is_record && string.len >= TRAILER &&
-                         memcmp(string.bytes + string.len - 8, "hibloom1", 8) == 0;
-    if (!record->is_record) {
-        c = (struct columns){0};
-        record->text[0] = 0;
-    }
-    record->state = c.state;
-    record->number = (uint32_t)c.number;
-    record->keys = (uint32_t)c.keys;
-    record->generation = c.generation;
-    record->id = c.id;
-    record->epoch = c.epoch;
-    record->bytes = c.bytes;
-    record->at = c.bytes + list_bytes(c.number, c.keys) + c.text;
+    size_t at = string.len - TRAILER; /* trailer_at refuses a short string */
+    record->is_damaged = false;
+    record->is_record = trailer_at(string, at, record) && is_valid(string, at, record);
+    if (!record->is_record)
+        *record = (struct record_seen){.is_damaged = string.len >= TRAILER &&
+                                                     memcmp(string.bytes + string.len - 8, "hibloom1", 8) == 0};
 }
 
 char reader_state_at(struct blob string, size_t at)
 {
-    struct columns c;
-    return (char)(columns_at(string, at, &c) ? c.state : 0);
+    struct record_seen c;
+    return (char)(trailer_at(string, at, &c) ? c.state : 0);
 }
 
 /* ---- A link (6) ------------------------------------------------------------------------- */
 
-static struct blob fetch(const struct reader *reader, const char *name, bool several, uint32_t key)
+static struct blob fetch_key(reader_fetch *fetch, const char *name, bool several, uint32_t key)
 {
     char full[sizeof((struct link_seen *)NULL)->name + 2];
     size_t len = strlen(name);
     memcpy(full, name, len);
     full[len] = ':';
     full[len + 1] = (char)('0' + key); /* there are no more than READER_KEYS */
-    const struct blob *string = reader->fetch(reader->world, (struct blob){full, several ? len + 2 : len});
+    const struct blob *string = fetch(NULL, (struct blob){full, several ? len + 2 : len});
     return string ? *string : (struct blob){"", 0};
 }
 
@@ -281,50 +269,47 @@ static bool is_ready(const struct record_seen *root)
     return root->state == 'r' || root->state == 'g';
 }
 
-static int find_root(const struct reader *reader, struct link_seen *link)
+static int find_root(reader_fetch *fetch, struct link_seen *link)
 {
     struct record_seen several, *one = &link->root;
-    link->several = false;
-    struct blob string = fetch(reader, link->name, false, 0);
+    struct blob string = fetch_key(fetch, link->name, false, 0);
     bool bare = string.len > 0;
     reader_record(string, one);
-    reader_record(fetch(reader, link->name, true, 0), &several);
+    reader_record(fetch_key(fetch, link->name, true, 0), &several);
     if (one->is_record && one->keys > 1)
-        return MISMATCH;
+        return HIBLOOM_EMISMATCH;
     if (several.is_record && several.number == 0 && several.keys > 1) {
         if (one->is_record && is_ready(one) && is_ready(&several))
-            return MISMATCH;
+            return HIBLOOM_EMISMATCH;
         if (one->is_record && !is_ready(&several)) /* that of several gives way, else that of one key */
             return 0;
-        link->several = true;
         *one = several;
         return 0;
     }
     if (one->is_record)
         return 0;
-    return one->is_damaged || several.is_damaged ? CORRUPT : bare ? MISMATCH : NOT_FOUND;
+    return one->is_damaged || several.is_damaged ? HIBLOOM_ECORRUPT : bare ? HIBLOOM_EMISMATCH : HIBLOOM_ENOTFOUND;
 }
 
 /* Compares the keys with the root's list. */
-static void see_keys(const struct reader *reader, struct link_seen *link)
+static void see_keys(reader_fetch *fetch, struct link_seen *link)
 {
     const struct record_seen *root = &link->root;
     link->ids[0] = root->id;
     link->epochs[0] = root->epoch;
     link->lost[0] = false;
     link->whole = true;
-    if (!link->several)
+    if (root->keys == 1)
         return;
-    struct blob string = fetch(reader, link->name, true, 0);
-    size_t text = strlen(root->text);
+    struct blob string = fetch_key(fetch, link->name, true, 0);
     for (uint32_t i = 0; i < root->keys; i++) {
         link->ids[i] = 0;
         link->lost[i] = string.len < root->at || !hex(string.bytes + root->bytes + i * ID, ID, &link->ids[i]);
     }
     for (uint32_t i = 0; i < root->keys; i++) {
-        struct columns c;
-        size_t at = root->bytes + list_bytes(i, root->keys) + text;
-        bool there = !link->lost[i] && columns_at(fetch(reader, link->name, true, i), at, &c) && c.number == i &&
+        struct record_seen c;
+        size_t at = root->bytes + list_bytes(i, root->keys) + root->text_len;
+        bool there = !link->lost[i] && trailer_at(fetch_key(fetch, link->name, true, i), at, &c) && c.number == i &&
                      c.keys == root->keys && c.generation == root->generation && c.id == link->ids[i];
         link->lost[i] = !there;
         link->epochs[i] = there ? c.epoch : 0;
@@ -335,47 +320,46 @@ static void see_keys(const struct reader *reader, struct link_seen *link)
 /* ---- A filter (6, 15, 16) ---------------------------------------------------------------- */
 
 /* Reads link `number` of the chain of that root. False: no ready one is there. */
-static bool further(const struct reader *reader, const struct link_seen *first, uint32_t number, struct link_seen *link)
+static bool further(reader_fetch *fetch, const struct link_seen *first, uint32_t number, struct link_seen *link)
 {
-    struct text_seen t;
+    const struct text_seen *t = &link->root.text;
     snprintf(link->name, sizeof link->name, "%.580s:+%u", first->name, number);
-    if (find_root(reader, link) || !is_ready(&link->root) || !reader_text(link->root.text, &t) || t.link != number ||
-        t.chain != first->root.id)
+    if (find_root(fetch, link) || !is_ready(&link->root) || t->link != number || t->chain != first->root.id)
         return false;
-    see_keys(reader, link);
+    see_keys(fetch, link);
     return true;
 }
 
-void reader_read(const struct reader *reader, const char *name, struct filter_seen *filter)
+void reader_read(reader_fetch *fetch, const char *name, struct filter_seen *filter)
 {
-    struct text_seen t;
     struct link_seen *first = filter->link;
+    const struct text_seen *t = &first->root.text;
     filter->links = filter->lingering = 0;
     snprintf(first->name, sizeof first->name, "%.580s", name);
-    filter->status = find_root(reader, first);
-    if (filter->status == 0 && (!reader_text(first->root.text, &t) || t.link))
-        filter->status = MISMATCH;
+    filter->status = find_root(fetch, first);
+    if (filter->status == 0 && t->link)
+        filter->status = HIBLOOM_EMISMATCH;
     if (filter->status)
         return;
     filter->links = 1;
-    see_keys(reader, first);
-    filter->status = !is_ready(&first->root) ? BUSY : first->whole ? 0 : CORRUPT;
+    see_keys(fetch, first);
+    filter->status = !is_ready(&first->root) ? HIBLOOM_EBUSY : first->whole ? 0 : HIBLOOM_ECORRUPT;
     while (filter->link[filter->links - 1].root.state == 'g') {
         struct link_seen *next = &filter->link[filter->links];
-        if (filter->links == READER_LINKS || !further(reader, first, (uint32_t)filter->links, next)) {
-            filter->status = CORRUPT;
+        if (filter->links == READER_LINKS || !further(fetch, first, (uint32_t)filter->links, next)) {
+            filter->status = HIBLOOM_ECORRUPT;
             return;
         }
         filter->links++;
         if (!next->whole)
-            filter->status = CORRUPT;
+            filter->status = HIBLOOM_ECORRUPT;
     }
-    if (first->root.state == 'x' || !(t.growth || t.window)) /* who opens one that is "creating" goes on with it */
+    if (first->root.state == 'x' || !(t->growth || t->window)) /* who opens one that is "creating" goes on with it */
         return;
-    for (uint32_t i = (uint32_t)filter->links; i < READER_LINKS && further(reader, first, i, &filter->link[i]); i++)
+    for (uint32_t i = (uint32_t)filter->links; i < READER_LINKS && further(fetch, first, i, &filter->link[i]); i++)
         filter->lingering++;
-    if (t.window && filter->links <= t.slices && filter->status == 0)
-        filter->status = BUSY;
+    if (t->window && filter->links <= t->slices && filter->status == 0)
+        filter->status = HIBLOOM_EBUSY;
 }
 
 /* ---- Items (4, 13, 16) ------------------------------------------------------------------- */
@@ -403,27 +387,25 @@ void reader_positions(const struct text_seen *t, struct blob item, struct positi
 /* Counters divide 8: each lies in one byte. */
 static bool is_set(struct blob string, const struct text_seen *t, uint64_t position)
 {
-    uint64_t width = t->counters ? t->counters : 1, first = position * width;
+    uint64_t width = width_of(t), first = position * width;
     if (first / 8 >= string.len)
         return false;
     unsigned byte = (unsigned char)string.bytes[first / 8];
     return byte >> (8 - first % 8 - width) & ((1U << width) - 1);
 }
 
-bool reader_link_has(const struct reader *reader, const struct link_seen *link, struct blob item)
+bool reader_link_has(reader_fetch *fetch, const struct link_seen *link, struct blob item)
 {
-    struct text_seen t;
+    const struct text_seen *t = &link->root.text;
     struct position_seen at[READER_HASHES];
     struct blob string = {0};
-    if (!reader_text(link->root.text, &t))
-        return false;
-    reader_positions(&t, item, at);
-    for (uint32_t i = 0; i < t.hashes; i++) {
+    reader_positions(t, item, at);
+    for (uint32_t i = 0; i < t->hashes; i++) {
         if (link->lost[at[i].key])
             return false;
         if (i == 0 || at[i].key != at[i - 1].key)
-            string = fetch(reader, link->name, link->several, at[i].key);
-        if (!is_set(string, &t, at[i].bit))
+            string = fetch_key(fetch, link->name, link->root.keys > 1, at[i].key);
+        if (!is_set(string, t, at[i].bit))
             return false;
     }
     return true;
@@ -431,7 +413,7 @@ bool reader_link_has(const struct reader *reader, const struct link_seen *link, 
 
 uint64_t reader_period(const struct text_seen *t, uint64_t epoch)
 {
-    uint64_t n = t->slices, latest = epoch * n / (2 * (uint64_t)t->window);
+    uint64_t n = t->slices, latest = epoch == 0 ? 0 : epoch * n / (2 * (uint64_t)t->window);
     return epoch == 0 || latest < t->link ? 0 : latest - (latest - t->link) % (n + 1);
 }
 
@@ -442,20 +424,14 @@ static bool counts(const struct text_seen *t, uint64_t epoch, uint64_t now_us)
     return period != 0 && period + n >= now_us * n / (t->window * UINT64_C(1000000));
 }
 
-bool reader_has(const struct reader *reader, const struct filter_seen *filter, struct blob item, uint64_t now_us)
+bool reader_has(reader_fetch *fetch, const struct filter_seen *filter, struct blob item, uint64_t now_us)
 {
     for (size_t i = 0; i < filter->links; i++) {
         const struct link_seen *link = &filter->link[i];
-        struct text_seen t;
+        const struct text_seen *t = &link->root.text;
         struct position_seen at[READER_HASHES];
-        if (!reader_text(link->root.text, &t))
-            continue;
-        if (t.window) {
-            reader_positions(&t, item, at); /* all of a window's lie in one key */
-            if (!counts(&t, link->epochs[at[0].key], now_us))
-                continue;
-        }
-        if (reader_link_has(reader, link, item))
+        reader_positions(t, item, at); /* all of a window's lie in one key */
+        if ((!t->window || counts(t, link->epochs[at[0].key], now_us)) && reader_link_has(fetch, link, item))
             return true;
     }
     return false;

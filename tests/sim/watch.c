@@ -263,7 +263,7 @@ static void note_broken(const struct call *c, hibloom_status status)
     const struct link_seen *link = &n->seen.link[0];
     unsigned lost = 0;
 
-    for (uint32_t k = 0; k < link->root.keys && k < READER_KEYS && n->seen.links > 0; k++)
+    for (uint32_t k = 0; k < link->root.keys && n->seen.links > 0; k++)
         if (link->lost[k]) {
             n->broke_key[c->client] = k;
             lost++;

@@ -21,7 +21,7 @@ static uint32_t items_that_count(int name)
     uint32_t count = 0;
 
     for (int i = 0; i < ITEMS; i++)
-        if (reader_has(&truth, &names[name].seen, oracle_item(i), names[name].latest_us))
+        if (reader_has(world_fetch, &names[name].seen, oracle_item(i), names[name].latest_us))
             count |= 1u << i;
     return count;
 }
@@ -31,7 +31,7 @@ static uint32_t items_placed(int name, size_t link)
     uint32_t in = 0;
 
     for (int i = 0; i < ITEMS && link < names[name].seen.links; i++)
-        in |= (reader_link_has(&truth, &names[name].seen.link[link], oracle_item(i)) ? 1u : 0) << i;
+        in |= (reader_link_has(world_fetch, &names[name].seen.link[link], oracle_item(i)) ? 1u : 0) << i;
     return in;
 }
 
@@ -67,11 +67,9 @@ void windows_before(int name)
 static uint64_t forgets_after_us(int name)
 {
     const struct filter_seen *seen = &names[name].seen;
-    struct text_seen text;
+    const struct text_seen *text = &seen->link[0].root.text;
 
-    return seen->status == 0 && reader_text(seen->link[0].root.text, &text)
-               ? (uint64_t)text.window * 1000000 * (text.slices + 1) / text.slices
-               : UINT64_MAX / 2;
+    return seen->status == 0 ? (uint64_t)text->window * 1000000 * (text->slices + 1) / text->slices : UINT64_MAX / 2;
 }
 
 /* Or may be, by a client that was killed; or its bits come with others. */
@@ -89,7 +87,7 @@ static void check_periods(int name)
     const struct name *n = &names[name];
 
     for (int i = 0; i < ITEMS && n->seen.status == 0; i++)
-        if (reader_has(&truth, &n->seen, oracle_item(i), n->newest_us[i] + forgets_after_us(name)) &&
+        if (reader_has(world_fetch, &n->seen, oracle_item(i), n->newest_us[i] + forgets_after_us(name)) &&
             !is_being_added(name, i))
             oracle_fail("item %d of '%s' is in a slice of a later period than the one of its last add", i,
                         oracle_name(name));
@@ -97,9 +95,7 @@ static void check_periods(int name)
 
 static uint64_t period_of(const struct link_seen *link, uint32_t key)
 {
-    struct text_seen text;
-
-    return reader_text(link->root.text, &text) ? reader_period(&text, link->epochs[key]) : 0;
+    return reader_period(&link->root.text, link->epochs[key]);
 }
 
 /* Not for a period below that of the item's key in another slice (16), if it wants to know whether it is new. */
@@ -107,16 +103,13 @@ static void check_order(int name, int client)
 {
     const struct filter_seen *seen = &names[name].seen;
     struct position_seen at[READER_HASHES];
-    struct text_seen text;
 
     for (const struct call *c = calls; c != NULL; c = c->next)
         if (c->client == client && c->verb != VERB_ADD_NEW)
             return;
     for (size_t l = 0; l < seen->links && l < CALL_KEYS && !names[name].adds_late[client]; l++)
         for (uint32_t came = items_placed(name, l) & ~names[name].placed[l]; came != 0; came &= came - 1) {
-            if (!reader_text(seen->link[l].root.text, &text))
-                return;
-            reader_positions(&text, oracle_item(__builtin_ctz(came)), at);
+            reader_positions(&seen->link[l].root.text, oracle_item(__builtin_ctz(came)), at);
             for (size_t other = 0; other < seen->links; other++)
                 if (period_of(&seen->link[other], at[0].key) > period_of(&seen->link[l], at[0].key))
                     oracle_fail("client %d adds an item to a slice of '%s', and another one is newer", client,
@@ -133,11 +126,10 @@ static uint64_t begins_us(const struct text_seen *text, uint64_t period)
 static uint64_t shown_period(const struct blob *string)
 {
     struct record_seen record = {.is_record = false};
-    struct text_seen text;
 
     if (string != NULL)
         reader_record(*string, &record);
-    return record.is_record && reader_text(record.text, &text) ? reader_period(&text, record.epoch) : 0;
+    return reader_period(&record.text, record.epoch);
 }
 
 /* Whether a key has that period, or a newer one. A take-over, or an end of its time, may have taken it. */
@@ -169,26 +161,26 @@ void windows_check_slice(const struct command_seen *seen, struct blob now, bool 
     const int client = seen->client, name = name_of_key(seen->key);
     const size_t epoch_at = 2 + strtoul(seen->argv[2].bytes, NULL, 10) + 4;
     struct record_seen was, is;
-    struct text_seen text;
+    const struct text_seen *text = &is.text;
 
     reader_record(seen->was, &was);
     reader_record(now, &is);
-    if (name < 0 || !is.is_record || !reader_text(is.text, &text) || (was.epoch == is.epoch && !sets))
+    if (name < 0 || !is.is_record || (was.epoch == is.epoch && !sets))
         return;
     struct name *n = &names[name];
-    const uint64_t period = reader_period(&text, strtoull(seen->argv[epoch_at].bytes, NULL, 10));
-    if (reader_period(&text, is.epoch) != period)
+    const uint64_t period = reader_period(text, strtoull(seen->argv[epoch_at].bytes, NULL, 10));
+    if (reader_period(text, is.epoch) != period)
         oracle_fail("client %d adds to a slice of '%s' that is of another period", client, oracle_name(name));
-    if (seen->clock_us >= begins_us(&text, period + 1))
+    if (seen->clock_us >= begins_us(text, period + 1))
         oracle_fail("client %d adds to a slice of '%s' whose period is over", client, oracle_name(name));
-    if (n->begun_seed != text.seed)
+    if (n->begun_seed != text->seed)
         memset(n->begun, 0, sizeof n->begun);
-    n->begun_seed = text.seed;
-    if (was.epoch != is.epoch && seen->clock_us < begins_us(&text, period) && world.plan->topology != CLUSTER &&
-        n->begun[text.link] < period) /* a key that was of it may be gone: a handle still knows of it */
+    n->begun_seed = text->seed;
+    if (was.epoch != is.epoch && seen->clock_us < begins_us(text, period) && world.plan->topology != CLUSTER &&
+        n->begun[text->link] < period) /* a key that was of it may be gone: a handle still knows of it */
         oracle_fail("client %d empties a slice of '%s' before its time", client, oracle_name(name));
-    if (n->begun[text.link] < period)
-        n->begun[text.link] = period;
+    if (n->begun[text->link] < period)
+        n->begun[text->link] = period;
     for (struct call *c = calls; c != NULL && sets && !seen->mute; c = c->next)
         if (c->client == client && c->name == name) {
             if (n->period_of[client] != 0 && n->period_of[client] == c->handle && period < n->period[client] &&
@@ -255,11 +247,8 @@ void windows_after(int name, int who, const char *what, uint64_t root)
 uint64_t windows_counts_until_us(const struct call *c)
 {
     const struct filter_seen *seen = &names[c->name].seen;
-    struct text_seen text;
 
-    return seen->links > 0 && reader_text(seen->link[0].root.text, &text)
-               ? c->begun_clock_us + (uint64_t)text.window * 1000000
-               : 0;
+    return seen->links > 0 ? c->begun_clock_us + (uint64_t)seen->link[0].root.text.window * 1000000 : 0;
 }
 
 /* An item that was added is in until then; where clocks step, that is not followed further. */
