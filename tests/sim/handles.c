@@ -26,11 +26,11 @@ void note_handle(const struct call *c)
 
 bool may_take(int name, int client, const char *what)
 {
-    if (kind_of(name)->bare || names[name].root == 0)
+    if (kind_of(name)->bare || oracle_root(name) == 0)
         return true;
     if (strcmp(what, "EVAL.clear") == 0 || strcmp(what, "EVAL.count_down") == 0 || strcmp(what, "EVAL.expire") == 0 ||
         strcmp(what, "EVAL.slice") == 0)
-        return knows(name, client, names[name].root);
+        return knows(name, client, oracle_root(name));
     return strcmp(what, "EVAL.undo") != 0;
 }
 
@@ -40,7 +40,7 @@ static bool is_key_of(int name, struct blob key)
     const struct filter_seen *seen = &names[name].seen;
     struct record_seen record;
 
-    if (!read_key(key, &record) || !record.is_record)
+    if (!read_key(key, &record))
         return false;
     for (size_t l = 0; l < seen->links + seen->lingering; l++)
         for (uint32_t k = 0; k < seen->link[l].root.keys; k++)
@@ -57,7 +57,7 @@ bool is_foreign(int client, const char *script, struct blob key)
     for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++)
         compares |= strcmp(script, scripts[i]) == 0;
     for (int i = 0; compares && i < (int)world.plan->names; i++)
-        if (names[i].root != 0 && !kind_of(i)->bare && !knows(i, client, names[i].root) && is_key_of(i, key))
+        if (oracle_root(i) != 0 && !kind_of(i)->bare && !knows(i, client, oracle_root(i)) && is_key_of(i, key))
             return true;
     return false;
 }

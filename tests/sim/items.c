@@ -60,12 +60,7 @@ static void note_removal(const struct call *c)
 
 static uint32_t items_being_removed(int name)
 {
-    uint32_t items = names[name].spoiled ? EVERY_ITEM : 0;
-
-    for (const struct call *c = calls; c != NULL; c = c->next)
-        if (c->name == name && c->verb == VERB_REMOVE)
-            items |= c->items;
-    return items;
+    return items_under_way(NULL, name, 1u << VERB_REMOVE);
 }
 
 /* No removal is on its way: none is owed. */
@@ -73,10 +68,7 @@ static void settle_removals(int name)
 {
     struct name *n = &names[name];
 
-    for (const struct call *c = calls; c != NULL; c = c->next)
-        if (c->name == name && c->verb == VERB_REMOVE)
-            return;
-    for (int i = 0; i < ITEMS && net_now_us() >= n->late_until_us; i++)
+    for (int i = 0; i < ITEMS && items_being_removed(name) == 0 && net_now_us() >= n->late_until_us; i++)
         n->low[i] = n->low[i] < 0 ? 0 : n->low[i];
 }
 
@@ -87,7 +79,7 @@ void items_begin(const struct call *c)
     if (c->verb == VERB_REMOVE)
         note_removal(c);
     if (c->verb == VERB_CLEAR)
-        n->removing_since = items_being_removed(c->name);
+        n->removing_since = n->spoiled ? EVERY_ITEM : items_being_removed(c->name);
     if ((1u << c->verb & MAY_SET) != 0) {
         settle_removals(c->name);
         n->possible |= c->items;
@@ -159,10 +151,8 @@ static void check_new(const struct call *c, int item, unsigned is_new)
     } else if (!(window ? caused(CAUSE_CLOCK, 1) : kind_of(c->name)->counting && somebody_may_remove(c->name)) &&
                n->winners[item] + n->doubtful_winners[item] == 0 &&
                (window ? (c->settled & bit) != 0 : (n->untold_adds & bit) == 0) && (c->had_at_begin & bit) == 0 &&
-               !items_cover(c->name, item) && !n->haunted /* bits of the filter before may cover it */) {
-        for (const struct call *other = calls; other != NULL; other = other->next)
-            if (other != c && other->name == c->name && (other->items & bit) != 0)
-                return; /* another add may win */
+               !items_cover(c->name, item) && !n->haunted /* bits of the filter before may cover it */ &&
+               (items_under_way(c, c->name, EVERY_VERB) & bit) == 0 /* another add may win */) {
         fail_call(c, "item %d of '%s' is new to nobody", item, oracle_name(c->name));
     }
 }
@@ -235,8 +225,8 @@ static void check_added(struct call *c, int item)
     const bool from_cache = settings->near >= 2 /* what is as old as its age allows */ ||
                             (settings->near == 1 && copy_came_back());
 
-    if ((c->verb == VERB_ADD || c->verb == VERB_ADD_NEW) && !settings->loop && settings->near == 1 && c->times == 1 &&
-        !kind_of(c->name)->growing && !kind_of(c->name)->window && !world.by_primary[c->client])
+    if (is_add(c) && !settings->loop && settings->near == 1 && c->times == 1 && !kind_of(c->name)->growing &&
+        !kind_of(c->name)->window && !world.by_primary[c->client])
         fail_call(c, "the add of item %d to '%s' is OK, but no primary was asked", item, oracle_name(c->name));
     if ((c->had & bit) == 0 && there == 0 && !lost && !from_cache)
         fail_call(c, "the add of item %d to '%s' is OK, but it is not in", item, oracle_name(c->name));
@@ -248,7 +238,7 @@ static void check_added(struct call *c, int item)
         fail_call(c, "the add of item %d to '%s' is OK, but no root tells of its link", item, oracle_name(c->name));
     if (there == 0 || n->seen.status != 0 || (lost && kind_of(c->name)->window)) /* of an older life, or period */
         return;
-    n->low[item] += c->verb == VERB_ADD || c->verb == VERB_ADD_NEW ? (int)c->times : 1;
+    n->low[item] += is_add(c) ? (int)c->times : 1;
     if (n->spoiled || (kind_of(c->name)->counting && n->low[item] <= 0))
         return;
     n->in |= bit;

@@ -11,8 +11,8 @@ static void check_room(const struct call *c, bool alone)
 {
     const struct filter_seen *seen = &names[c->name].seen;
     const bool filled = kind_of(c->name)->growing &&
-                        (of_all(names[c->name].did) & (1u << VERB_CLEAR | 1u << VERB_MERGE | 1u << VERB_LOAD |
-                                                       1u << VERB_REPLACE | 1u << VERB_IMPORT)) == 0;
+                        (names[c->name].did & (1u << VERB_CLEAR | 1u << VERB_MERGE | 1u << VERB_LOAD |
+                                               1u << VERB_REPLACE | 1u << VERB_IMPORT)) == 0;
     uint64_t older = 0, all = 0;
 
     for (size_t l = 0; l < seen->links; l++) {
@@ -50,7 +50,8 @@ static bool has_late_bits(int name)
         return true;
     for (size_t l = 0; n->seen.status == 0 && l < n->seen.links; l++)
         for (uint32_t k = 0; k < n->seen.link[l].root.keys; k++)
-            if (read_key(key_of(&n->seen.link[l], k), &record) && !record.is_record)
+            if (!read_key(key_of(&n->seen.link[l], k), &record) &&
+                world_fetch(NULL, key_of(&n->seen.link[l], k)) != NULL)
                 return true;
     return false;
 }
@@ -66,9 +67,8 @@ bool leaves_late_bits(const struct call *c, hibloom_status status, bool unclean)
                        net_now_us() < c->begun_us + 1000 * (world.plan->client[c->client].deadline_ms +
                                                             world.plan->client[c->client].timeout_ms);
 
-    if ((c->verb != VERB_ADD && c->verb != VERB_ADD_NEW) || kind_of(c->name)->bare || unclean ||
-        (world.had & ~harmless) != 0 || world.plan->pieces /* some come behind what takes them back */ ||
-        (names[c->name].unclean && !timed))
+    if (!is_add(c) || kind_of(c->name)->bare || unclean || (world.had & ~harmless) != 0 ||
+        world.plan->pieces /* some come behind what takes them back */ || (names[c->name].unclean && !timed))
         return false;
     for (const struct call *other = calls; other != NULL; other = other->next)
         if (other->name == c->name)

@@ -67,16 +67,13 @@ void oracle_ids(int name, uint64_t ids[CALL_KEYS])
 
 /* ---- The raw keys ---- */
 
-static const char *root_of_several(int name)
-{
-    return name == 0 ? "a:0" : "b:0";
-}
+static const char *const roots_of_several[NAMES] = {"a:0", "b:0"};
 
 struct blob root_key(int name)
 {
     const struct filter_seen *seen = &names[name].seen;
 
-    return blob_of(seen->links > 0 && seen->link[0].root.keys > 1 ? root_of_several(name) : oracle_name(name));
+    return blob_of(seen->links > 0 && seen->link[0].root.keys > 1 ? roots_of_several[name] : oracle_name(name));
 }
 
 struct blob key_of(const struct link_seen *link, uint32_t number)
@@ -162,15 +159,14 @@ bool read_key(struct blob key, struct record_seen *record)
 {
     const struct blob *string = world_fetch(NULL, key);
 
-    if (string != NULL)
-        reader_record(*string, record);
-    return string != NULL;
+    reader_record(string != NULL ? *string : (struct blob){"", 0}, record);
+    return record->is_record;
 }
 
 bool is_taken(int name)
 {
     return world_fetch(NULL, blob_of(oracle_name(name))) != NULL ||
-           world_fetch(NULL, blob_of(root_of_several(name))) != NULL;
+           world_fetch(NULL, blob_of(roots_of_several[name])) != NULL;
 }
 
 /* Then a call touches only some of them, and the others may be gone. */
@@ -195,15 +191,28 @@ bool is_met(const struct call *c)
     return oracle_root(c->name) == c->handle || (seen->status != 0 && !is_removed(seen));
 }
 
-/* All calls on their way note what the keys have now. */
+void note_call(struct call *c)
+{
+    const uint32_t there = items_there(c->name, &names[c->name].seen, c->items);
+
+    c->had |= there;
+    c->had_not |= c->items & ~there;
+    c->handle_met |= oracle_root(c->name) == c->handle;
+}
+
 void note_moment(void)
 {
-    for (struct call *c = calls; c != NULL; c = c->next) {
-        const uint32_t there = items_there(c->name, &names[c->name].seen, c->items);
-        c->had |= there;
-        c->had_not |= c->items & ~there;
-        c->handle_met |= oracle_root(c->name) == c->handle;
-    }
+    for (struct call *c = calls; c != NULL; c = c->next)
+        note_call(c);
+}
+
+uint32_t items_under_way(const struct call *but, int name, uint32_t verbs)
+{
+    uint32_t items = 0;
+
+    for (const struct call *c = calls; c != NULL; c = c->next)
+        items |= c != but && c->name == name && (1u << c->verb & verbs) != 0 ? c->items : 0;
+    return items;
 }
 
 void leave(int name, uint32_t items)
@@ -226,9 +235,7 @@ void end_life(int name)
     memset(n->doubtful_winners, 0, sizeof n->doubtful_winners);
     /* of an item's keys one may have stayed, and another item's bits cover the other one's */
     n->untold_adds = n->bits_late || kind_of(name)->partitioned ? n->possible : 0;
-    for (const struct call *c = calls; c != NULL; c = c->next)
-        if (c->name == name && (1u << c->verb & MAY_SET) != 0)
-            n->untold_adds |= c->items; /* it may land in either */
+    n->untold_adds |= items_under_way(NULL, name, MAY_SET); /* they may land in either */
     n->haunted |= n->bits_late;
     n->spoiled = false;
     memset(n->low, 0, sizeof n->low);
@@ -242,28 +249,23 @@ bool commands_may_be_late(void)
     return world_had(FAULT_DELAY) || world_had(FAULT_CUT_LATE) || world_had(FAULT_JUMP) || world_had(FAULT_KILL);
 }
 
-uint32_t of_all(const uint32_t verbs[CLIENTS])
-{
-    uint32_t all = 0;
-
-    for (int c = 0; c < CLIENTS; c++)
-        all |= verbs[c];
-    return all;
-}
-
 bool somebody_may_remove(int name)
 {
-    return (of_all(names[name].did) & MAY_REMOVE) != 0;
+    return (names[name].did & MAY_REMOVE) != 0;
 }
 
 bool something_may_arrive(int name)
 {
-    return (of_all(names[name].may) & MAY_REMOVE) != 0 || net_now_us() < names[name].late_until_us;
+    uint32_t may = 0;
+
+    for (int c = 0; c < CLIENTS; c++)
+        may |= names[name].may[c];
+    return (may & MAY_REMOVE) != 0 || net_now_us() < names[name].late_until_us;
 }
 
 bool was_expired(int name)
 {
-    return (of_all(names[name].did) & 1u << VERB_EXPIRE) != 0;
+    return (names[name].did & 1u << VERB_EXPIRE) != 0;
 }
 
 /* Items that may go without a script: keys expire, and others do what they like. */
@@ -277,34 +279,26 @@ uint32_t may_go_by_itself(int name)
     return expires || was_expired(name) ? EVERY_ITEM : 0;
 }
 
-/* The link behind the last one that is ready. */
-static bool is_being_made(int name, const struct filter_seen *seen)
-{
-    struct record_seen record;
-    char key[16];
-
-    snprintf(key, sizeof key, "%s:+%zu", oracle_name(name), seen->links);
-    return read_key(blob_of(key), &record) && record.is_record && record.state == 'c';
-}
-
 /* A link of which another tells is never made anew: only a repair does that (docs/format.md, 11 and 15). One that went
  * before it was told of may be in the making again while it is told of: no item was in it. */
 static void check_link_stays_lost(int name, const struct filter_seen *seen, const char *what)
 {
     struct name *n = &names[name];
-    const uint64_t root = seen->links > 0 ? seen->link[0].ids[0] : 0;
+    struct record_seen next;
+    char key[16];
     /* A command that made the key, sent again since its answer was lost, may arrive when the key has gone. */
     const bool repaired = world.last_us[CAUSE_LOSS] != 0 || world.last_us[CAUSE_CLOCK] != 0 ||
                           world.last_us[CAUSE_SLOTS] != 0 || commands_may_be_late() ||
-                          (of_all(n->did) & (1u << VERB_REPAIR | 1u << VERB_CLEAR | 1u << VERB_REPLACE)) != 0;
+                          (n->did & (1u << VERB_REPAIR | 1u << VERB_CLEAR | 1u << VERB_REPLACE)) != 0;
 
     /* A helper that slept may make a key of a list again that was lost right behind its making. */
     if (!kind_of(name)->growing || has_several_keys(name) || seen->status == HIBLOOM_EBUSY)
         return;
-    if (n->broken != 0 && n->broken == root && seen->status == 0 && !repaired)
+    if (n->broken != 0 && n->broken == n->there && seen->status == 0 && !repaired)
         oracle_fail("a lost key of '%s' was made anew by %s: what was in is denied", oracle_name(name), what);
-    if (!is_being_made(name, seen))
-        n->broken = seen->status == HIBLOOM_ECORRUPT ? root : 0;
+    snprintf(key, sizeof key, "%s:+%zu", oracle_name(name), seen->links);
+    if (!read_key(blob_of(key), &next) || next.state != 'c') /* it is not being made */
+        n->broken = seen->status == HIBLOOM_ECORRUPT ? n->there : 0;
 }
 
 void look_again(int name, uint32_t may_go, const char *what)
@@ -322,18 +316,16 @@ void look_again(int name, uint32_t may_go, const char *what)
     times_look(name, expiry_ms);
     n->expiry_ms = expiry_ms;
     windows_look(name);
-    check_link_stays_lost(name, &seen, what);
     /* Nobody opens it any more, and each client that finds it goes on with its removal. */
     const bool ends = is_removed(&seen);
+    const uint64_t there = ends || seen.links == 0 ? 0 : seen.link[0].ids[0];
+    n->there_since_us = there != n->there ? net_now_us() : n->there_since_us;
+    n->there = there;
+    check_link_stays_lost(name, &seen, what);
     const uint32_t gone = ends ? n->in : n->in & ~items_there(name, &seen, n->in);
     if (!same)
         end_life(name);
     n->ready += !same && seen.status == 0;
-    n->root = oracle_root(name);
-    if (n->there != (is_removed(&seen) || seen.links == 0 ? 0 : seen.link[0].ids[0])) {
-        n->there = is_removed(&seen) || seen.links == 0 ? 0 : seen.link[0].ids[0];
-        n->there_since_us = net_now_us();
-    }
     if ((gone & ~may_go) != 0 && !expired)
         oracle_fail("items %x of '%s' are lost: %s has taken their bits (life %s)", (unsigned)(gone & ~may_go),
                     oracle_name(name), what, same ? "the same" : "ended");

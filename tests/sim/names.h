@@ -12,6 +12,7 @@
 enum { LATE_US = 4000000 }; /* the longest that a command is held, and more */
 
 /* Verbs whose commands may end a life, or take bits away. */
+#define EVERY_VERB UINT32_MAX
 enum {
     MAY_REMOVE = 1u << VERB_CLEAR | 1u << VERB_DROP | 1u << VERB_DELETE | 1u << VERB_EXPIRE | 1u << VERB_REPLACE |
                  1u << VERB_REMOVE,
@@ -28,10 +29,9 @@ struct name {
     uint64_t ready;                 /* begun so far with a filter that is whole */
     uint32_t in, possible;          /* see oracle.c */
     uint64_t expiry_ms;             /* of the key that goes first; 0: none */
-    uint32_t did[CLIENTS];          /* verbs that each client has used on it */
-    uint32_t may[CLIENTS];          /* of these, those whose commands may still arrive */
-    uint64_t root;                  /* its id; 0: no whole filter is there */
-    uint64_t there, there_since_us; /* the same, of a damaged filter, too; and since when */
+    uint32_t did;                   /* verbs that have been used on it: a bit for each */
+    uint32_t may[CLIENTS];          /* of these, those of each client whose commands may still arrive */
+    uint64_t there, there_since_us; /* the root's id, of a damaged filter, too; and since when */
     uint64_t broken;                /* the root of a growing filter that has lost a key; 0: it has not */
     uint64_t known[CLIENTS][KNOWN]; /* roots that the client's handles have opened, in turn */
     unsigned known_count[CLIENTS];
@@ -106,7 +106,7 @@ int name_of_key(struct blob key);                              /* -1: none */
 bool some_link_has(reader_fetch *, int name, const struct filter_seen *, struct blob item);
 uint32_t items_there(int name, const struct filter_seen *, uint32_t of);
 bool has_several_keys(int name);
-bool read_key(struct blob key, struct record_seen *); /* false: there is none */
+bool read_key(struct blob key, struct record_seen *); /* false: it has no record */
 bool is_taken(int name);                              /* a string is under the name, be it of a filter or not */
 
 /* ---- Moments ---- */
@@ -115,10 +115,16 @@ void names_begin_world(void);
 void read_name(int name, struct filter_seen *);
 /* Reads the keys again: items that are not in any more may only be these. */
 void look_again(int name, uint32_t may_go, const char *what);
-void note_moment(void);
+void note_call(struct call *);        /* what the keys of its name have now */
+void note_moment(void);               /* of all calls on their way */
 void leave(int name, uint32_t items); /* they need not be in any more */
 void end_life(int name);
 bool is_met(const struct call *);
+uint32_t items_under_way(const struct call *but, int name, uint32_t verbs); /* of other calls that are such verbs */
+static inline bool is_add(const struct call *c)
+{
+    return c->verb == VERB_ADD || c->verb == VERB_ADD_NEW;
+}
 
 /* ---- Who may do what ---- */
 
@@ -127,8 +133,5 @@ bool somebody_may_remove(int name);
 bool something_may_arrive(int name);
 bool was_expired(int name);
 uint32_t may_go_by_itself(int name);
-
-/* What all clients together did, or may do: a bit a verb. */
-uint32_t of_all(const uint32_t verbs[CLIENTS]);
 
 #endif

@@ -32,7 +32,7 @@
 static bool goes_by_lost_answers(int client)
 {
     for (const struct call *c = calls; c != NULL; c = c->next)
-        if (c->client == client && world.last_us[CAUSE_LOSS] >= c->begun_us && c->begun_us != 0)
+        if (c->client == client && caused(CAUSE_LOSS, c->begun_us))
             return true;
     return false;
 }
@@ -62,7 +62,7 @@ static bool some_key_is_left(int name)
 
     for (size_t l = 0; l < seen->links && seen->status == 0; l++)
         for (uint32_t k = 0; k < seen->link[l].root.keys; k++)
-            if (read_key(key_of(&seen->link[l], k), &record) && record.is_record && record.id == seen->link[l].ids[k])
+            if (read_key(key_of(&seen->link[l], k), &record) && record.id == seen->link[l].ids[k])
                 return true;
     return false;
 }
@@ -72,7 +72,7 @@ void oracle_after(int who, const char *what)
     for (int i = 0; i < (int)world.plan->names; i++) {
         /* A maker of keys that slept may meet a filter of an older generation than its own (docs/format.md, 9). */
         const bool slept = strcmp(what, "EVAL.make") == 0 && world.last_us[CAUSE_CLOCK] != 0;
-        const uint64_t root = names[i].root, expiry_ms = names[i].expiry_ms;
+        const uint64_t root = oracle_root(i), expiry_ms = names[i].expiry_ms;
         const bool may = who < 0 || may_take(i, who, what);
         const bool several = has_several_keys(i) && !kind_of(i)->growing && !kind_of(i)->window;
         const bool whole = names[i].seen.status == 0;
@@ -92,12 +92,12 @@ void oracle_after(int who, const char *what)
             oracle_fail("a swap of client %d lists keys of '%s' that are not there", who, oracle_name(i));
         times_after(i, who, what, root, expiry_ms);
         /* No late maker of keys takes them for older ones than its own (docs/format.md, 14). */
-        if (replaces && whole && names[i].seen.status == 0 && names[i].root != root &&
+        if (replaces && whole && names[i].seen.status == 0 && oracle_root(i) != root &&
             names[i].seen.link[0].root.generation <= generation)
             oracle_fail("%s gives '%s' a generation that is no greater than the one before", what, oracle_name(i));
-        if (left && names[i].root != root)
+        if (left && oracle_root(i) != root)
             oracle_fail("%s leaves a key of the '%s' that was there", what, oracle_name(i));
-        if (!may && names[i].root == root && names[i].expiry_ms != expiry_ms)
+        if (!may && oracle_root(i) == root && names[i].expiry_ms != expiry_ms)
             oracle_fail("%s of client %d, which has not opened this '%s', sets its time to live", what, who,
                         oracle_name(i));
         windows_after(i, who, what, root);
@@ -151,7 +151,7 @@ static void check_told(const struct call *c, hibloom_status status)
     uint64_t *known = &n->run[c->client];
     const uint64_t now = world_run(root_key(c->name));
     const struct client_settings *s = &world.plan->client[c->client];
-    const bool adds = c->verb == VERB_ADD || c->verb == VERB_ADD_NEW; /* which go on in the middle */
+    const bool adds = is_add(c); /* which go on in the middle */
 
     if (c->verb == VERB_OPEN || status == HIBLOOM_ELOST)
         /* by ELOST of a map, and at a replica that it takes for a primary, it has not met that run yet */
@@ -172,7 +172,7 @@ static void check_told(const struct call *c, hibloom_status status)
         !(world.plan->topology == CLUSTER && (has_several_keys(c->name) || kind_of(c->name)->growing)))
         fail_call(c, "OK, but its handle of '%s' was not told that the server is another run %lx, not %lx",
                   oracle_name(c->name), c->run, *known);
-    if (now == c->run && !world.stale[c->client])
+    if (now == c->run)
         *known = now;
 }
 
@@ -197,8 +197,8 @@ void oracle_begin(struct call *c)
     c->held_us = world.held_us;
     c->paused_us = world.paused_us[c->client];
     c->begun_clock_us = clock_of(c->name);
-    c->had = c->had_at_begin = items_there(c->name, &n->seen, c->items);
-    c->had_not = c->items & ~c->had;
+    note_call(c);
+    c->had_at_begin = c->had;
     c->demanded = c->items & n->in;
     c->handle_met = c->handle == 0 || is_met(c);
     c->handle_gone = n->there != c->handle && c->begun_us > n->there_since_us + 200000;
@@ -216,7 +216,7 @@ void oracle_begin(struct call *c)
     note_handle(c);
     c->next = calls;
     calls = c;
-    n->did[c->client] |= 1u << c->verb;
+    n->did |= 1u << c->verb;
     n->may[c->client] |= 1u << c->verb;
     items_begin(c);
 }
@@ -230,10 +230,8 @@ static bool asks(const struct call *c)
 static void settle(struct call *c, hibloom_status status, bool open_end)
 {
     struct name *n = &names[c->name];
-    const uint32_t there = items_there(c->name, &n->seen, c->items);
 
-    c->had |= there;
-    c->had_not |= c->items & ~there;
+    note_call(c);
     c->ready = n->ready - c->ready;
     windows_end(c, status, open_end);
     watch_end(c, status, open_end);
@@ -253,8 +251,8 @@ static void check_connects(const struct call *c)
     const struct name *n = &names[c->name];
     const struct client_settings *s = &world.plan->client[c->client];
 
-    if ((c->verb == VERB_ADD || c->verb == VERB_ADD_NEW) && world.plan->topology == STANDALONE && !s->loop &&
-        s->retry_ms == 0 && world.connects_most[c->client] > 1u + c->by_pairs + caused(CAUSE_RESTART, c->begun_us) &&
+    if (is_add(c) && world.plan->topology == STANDALONE && !s->loop && s->retry_ms == 0 &&
+        world.connects_most[c->client] > 1u + c->by_pairs + caused(CAUSE_RESTART, c->begun_us) &&
         !kind_of(c->name)->growing && !kind_of(c->name)->window && c->handle != 0 &&
         c->handle == oracle_root(c->name) && c->lives == n->lives &&
         memcmp(c->ids, n->seen.link[0].ids, sizeof c->ids) == 0)

@@ -20,7 +20,7 @@ static bool times_agree(int name, uint64_t within_ms)
     return true;
 }
 
-/* Whether the root goes, and another key stays for ever, or goes so much sooner. */
+/* Whether the root goes, and another key stays for ever, or goes so much sooner: NEVER leaves only those that stay. */
 static bool some_key_differs(int name, uint64_t ms)
 {
     const struct filter_seen *seen = &names[name].seen;
@@ -29,15 +29,10 @@ static bool some_key_differs(int name, uint64_t ms)
     for (size_t l = 0; l < seen->links && root != 0; l++)
         for (uint32_t k = 0; k < seen->link[l].root.keys; k++) {
             const uint64_t other = world_expiry_ms(key_of(&seen->link[l], k));
-            if (other == 0 || other + ms < root)
+            if (other == 0 || (root > other && root - other > ms))
                 return true;
         }
     return false;
-}
-
-static bool some_key_stays(int name)
-{
-    return some_key_differs(name, UINT32_MAX);
 }
 
 /* Whether it may change more than items: what another call leaves beside it is open. */
@@ -96,7 +91,7 @@ void times_look(int name, uint64_t expiry_ms)
 
 static bool only_grows(const struct call *c)
 {
-    return c->verb == VERB_OPEN || c->verb == VERB_ADD || c->verb == VERB_ADD_NEW || c->verb == VERB_FILL;
+    return c->verb == VERB_OPEN || is_add(c) || c->verb == VERB_FILL;
 }
 
 /* Of two at once, one may be behind, and give a link the time to live that the filter had before (hibloom_expire). */
@@ -159,9 +154,9 @@ void times_after(int name, int who, const char *what, uint64_t root, uint64_t ex
     const bool several = has_several_keys(name) && !kind_of(name)->growing && !kind_of(name)->window;
 
     /* The root gets its time last, and only if it lists those that have one (docs/format.md, 10). */
-    if (expires && several && root != 0 && n->root == root && expiry_ms != n->expiry_ms && expires_alone(name, who) &&
-        n->seen.status == 0 && some_key_differs(name, 20000) && !caused(CAUSE_LOSS, 1) && !caused(CAUSE_SLOTS, 1) &&
-        !world_had(FAULT_STRANGER))
+    if (expires && several && root != 0 && oracle_root(name) == root && expiry_ms != n->expiry_ms &&
+        expires_alone(name, who) && n->seen.status == 0 && some_key_differs(name, 20000) && !caused(CAUSE_LOSS, 1) &&
+        !caused(CAUSE_SLOTS, 1) && !world_had(FAULT_STRANGER))
         oracle_fail("client %d gives '%s' a time to live, but not all of its keys", who, oracle_name(name));
     if (who >= 0 && (expires || strcmp(what, "EVAL.make") == 0 || strcmp(what, "EVAL.swap") == 0))
         note_growth(name, who);
@@ -188,7 +183,7 @@ void times_end(struct call *c, hibloom_status status, bool open_end)
     n->grown_us = c->grows ? net_now_us() : n->grown_us;
     /* The first EXPIRE, and nothing beside it: it may have been cut at any step (docs/format.md, 10 and 15). */
     if (c->verb == VERB_EXPIRE && status != HIBLOOM_OK && c->undisturbed && !is_unsettled(c) && n->seen.status == 0 &&
-        c->agreed && !caused(CAUSE_KEYS, 1) && !caused(CAUSE_LOSS, 1) && some_key_stays(c->name))
+        c->agreed && !caused(CAUSE_KEYS, 1) && !caused(CAUSE_LOSS, 1) && some_key_differs(c->name, NEVER))
         fail_call(c, "'%s' goes with its root, but a key stays", oracle_name(c->name));
     n->expire_failed |= open_end && (c->verb == VERB_EXPIRE || c->verb == VERB_REPLACE || c->verb == VERB_LOAD);
     n->repair_failed |= open_end && c->verb == VERB_REPAIR;
@@ -219,7 +214,7 @@ void times_check_end(int name)
     if (n->unsettled_us != 0 && commands_may_be_late())
         return;
     if (!n->crowded && !n->crossed && !n->expire_failed && n->seen.status == 0 && !kind_of(name)->bare &&
-        !caused(CAUSE_KEYS, 1) && !caused(CAUSE_LOSS, 1) && !caused(CAUSE_KILL, 1) && some_key_stays(name))
+        !caused(CAUSE_KEYS, 1) && !caused(CAUSE_LOSS, 1) && !caused(CAUSE_KILL, 1) && some_key_differs(name, NEVER))
         oracle_fail("'%s' goes with its root, but a key stays", oracle_name(name));
 }
 

@@ -102,8 +102,8 @@ static void writes(int client, struct blob key, uint64_t sent_us)
     }
     for (struct call *c = calls; c != NULL; c = c->next) {
         const struct kind *kind = kind_of(c->name);
-        if (c->client != client || (c->verb != VERB_ADD && c->verb != VERB_ADD_NEW) || c->handle == 0 ||
-            kind->counting || kind->growing || kind->window || kind->bare || number_of(c->name, key) < 0 ||
+        if (c->client != client || !is_add(c) || c->handle == 0 || kind->counting || kind->growing || kind->window ||
+            kind->bare || number_of(c->name, key) < 0 ||
             (world.plan->pieces != 0 && names[c->name].unclean)) /* what a call left that failed is read by and by */
             continue;
         /* more than 64 KB of commands, where they do not go by bitmaps */

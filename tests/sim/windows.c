@@ -75,10 +75,7 @@ static uint64_t forgets_after_us(int name)
 /* Or may be, by a client that was killed; or its bits come with others. */
 static bool is_being_added(int name, int item)
 {
-    for (const struct call *c = calls; c != NULL; c = c->next)
-        if (c->name == name && (c->items >> item & 1) != 0)
-            return true;
-    return items_cover(name, item);
+    return (items_under_way(NULL, name, EVERY_VERB) >> item & 1) != 0 || items_cover(name, item);
 }
 
 /* Whatever clocks do, and whenever a script comes: no add sets an item for a period that began behind its call. */
@@ -209,7 +206,7 @@ static void note_last(const struct call *c, hibloom_status status)
     const bool late = status != HIBLOOM_OK || c->doubtful;
 
     for (int i = 0; i < ITEMS; i++)
-        if ((c->items >> i & 1) != 0 && (c->verb == VERB_ADD || c->verb == VERB_ADD_NEW)) {
+        if ((c->items >> i & 1) != 0 && is_add(c)) {
             const uint64_t last = clock_of(c->name) + (late ? LATE_US : 0);
             n->last_us[i] = last > n->last_us[i] ? last : n->last_us[i];
             n->newest_us[i] = n->latest_us;
@@ -229,7 +226,7 @@ void windows_after(int name, int who, const char *what, uint64_t root)
     const bool slices = strcmp(what, "EVAL.slice") == 0 && kind_of(name)->window;
 
     /* The clock of the server that has all keys, so whatever clocks did: what counts stays. */
-    if (world.plan->topology != CLUSTER && slices && n->root == root && root != 0 &&
+    if (world.plan->topology != CLUSTER && slices && oracle_root(name) == root && root != 0 &&
         (n->counted & ~items_that_count(name)) != 0)
         oracle_fail("a slice of '%s' is emptied, of which items %x still count", oracle_name(name),
                     (unsigned)(n->counted & ~items_that_count(name)));
