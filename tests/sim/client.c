@@ -299,25 +299,15 @@ static void begin(struct running *r, const struct step *step, const char *how)
     }
 }
 
-static bool needs_handle(enum verb verb)
-{
-    return verb != VERB_OPEN && verb != VERB_DELETE && verb != VERB_REPLACE && verb != VERB_REPAIR &&
-           verb != VERB_LIST && verb != VERB_IMPORT;
-}
-
 /* A handle is told of each other run of a server once. */
-static void note_told(struct client *c, int name, hibloom_status status)
+static void note_told(struct client *c, const struct call *call, hibloom_status status)
 {
-    const hibloom_stats stats = stats_of(c);
+    const uint64_t runs = stats_of(c).restarts;
+    uint64_t *told = &c->handles[call->name].told;
 
-    if (status == HIBLOOM_ELOST && ++c->handles[name].told > stats.restarts)
-        oracle_fail("call %d of client %d: its handle of '%s' is told %d times of %d other runs of servers",
-                    world.call[c->id], c->id, oracle_name(name), (int)c->handles[name].told, (int)stats.restarts);
-}
-
-static bool loses_handle(hibloom_status status)
-{
-    return status == HIBLOOM_ENOTFOUND || status == HIBLOOM_EMISMATCH || status == HIBLOOM_ECORRUPT;
+    if (needs_handle(call->verb) && status == HIBLOOM_ELOST && ++*told > runs)
+        fail_call(call, "its handle of '%s' is told %d times of %d other runs of servers", oracle_name(call->name),
+                  (int)*told, (int)runs);
 }
 
 static void close_handle(struct client *c, int name)
@@ -333,16 +323,14 @@ static void note_root(struct client *c, const struct call *call, hibloom_status 
 {
     struct handle *h = &c->handles[call->name];
 
-    if (status != HIBLOOM_OK || plan_kind(world.plan, call->name)->bare)
-        return;
-    if (world.stale[c->id])
+    if (status != HIBLOOM_OK || plan_kind(world.plan, call->name)->bare || world.stale[c->id])
         return;
     h->root = call->ready == 1 ? oracle_root(call->name) : 0;
     oracle_ids(call->name, h->ids);
 }
 
 /* From memory, by hibloom_merge. */
-static hibloom_status merge_items(struct client *c, hibloom *into, const struct running *r)
+static hibloom_status merge_items(hibloom *into, const struct running *r)
 {
     hibloom_store *memory = NULL;
     hibloom *from = NULL;
@@ -382,12 +370,6 @@ static void make_fillers(struct running *r)
         snprintf(r->fillers[i], sizeof r->fillers[i], "f%07u", (unsigned)world.filled++ % 10000000);
         r->items[i] = (hibloom_item){r->fillers[i], FILL_LENGTH};
     }
-}
-
-static hibloom_status fill(hibloom *filter, struct running *r, bool wants_new)
-{
-    make_fillers(r);
-    return hibloom_add_many(filter, r->items, FILL, wants_new ? r->answers : NULL);
 }
 
 static const char *file_of(const struct client *c)
@@ -442,14 +424,12 @@ static hibloom_status open_blocking(struct client *c, int name)
 {
     struct handle *h = &c->handles[name];
     const struct client_settings *s = &world.plan->client[c->id];
-    hibloom_status status = plan_kind(world.plan, name)->bare
-                                ? hibloom_attach(&h->filter, c->store, oracle_name(name), text_of(name, c->id))
-                                : hibloom_open(&h->filter, c->store, oracle_name(name), text_of(name, c->id));
-    if (status != HIBLOOM_OK)
-        return status;
-    if (s->near != 0)
+    const hibloom_status status = (plan_kind(world.plan, name)->bare ? hibloom_attach : hibloom_open)(
+        &h->filter, c->store, oracle_name(name), text_of(name, c->id));
+
+    if (status == HIBLOOM_OK && s->near != 0)
         (void)!hibloom_near_cache(h->filter, (uint32_t)s->near - 1);
-    return HIBLOOM_OK;
+    return status;
 }
 
 static size_t make_pairs(const struct running *r, hibloom_pair pairs[NAMES * ITEMS])
@@ -471,26 +451,16 @@ static hibloom_status status_of(const struct running *r, size_t part, hibloom_st
 /* The call fails as the first of its pairs, but for what is about one filter alone (hibloom_open_many). */
 static void check_each(const struct running *r, hibloom_status status)
 {
-    const int id = r->client->id;
     hibloom_status wanted = HIBLOOM_OK;
 
     for (size_t i = 0; i < r->count; i++) {
         if (r->each[i] != status_of(r, r->part[i], status))
-            oracle_fail("call %d of client %d: items of one filter have two statuses", world.call[id], id);
+            fail_call(r->calls, "items of one filter have two statuses");
         if (wanted == HIBLOOM_OK && r->each[i] < HIBLOOM_ENOTFOUND)
             wanted = r->each[i];
     }
     if (status != wanted)
-        oracle_fail("call %d of client %d: a failure of the call is not returned", world.call[id], id);
-}
-
-static hibloom_status call_pairs(struct running *r, const struct step *step)
-{
-    hibloom_pair pairs[NAMES * ITEMS];
-    bool *is_new = step->verb == VERB_ADD_NEW ? r->answers : NULL;
-    const size_t n = make_pairs(r, pairs);
-    return step->verb == VERB_LOOK ? hibloom_contains_pairs(pairs, n, r->answers, r->each)
-                                   : hibloom_add_pairs(pairs, n, is_new, r->each);
+        fail_call(r->calls, "a failure of the call is not returned");
 }
 
 static hibloom_status do_blocking(struct client *c, struct running *r, const struct step *step)
@@ -498,10 +468,12 @@ static hibloom_status do_blocking(struct client *c, struct running *r, const str
     hibloom *filter = c->handles[step->name].filter;
     hibloom_info info;
     hibloom_comparison comparison;
+    hibloom_pair pairs[NAMES * ITEMS];
     bool *new = step->verb == VERB_ADD_NEW ? r->answers : NULL;
 
     if (r->by_pairs)
-        return call_pairs(r, step);
+        return step->verb == VERB_LOOK ? hibloom_contains_pairs(pairs, make_pairs(r, pairs), r->answers, r->each)
+                                       : hibloom_add_pairs(pairs, make_pairs(r, pairs), new, r->each);
     switch (step->verb) {
     case VERB_OPEN: close_handle(c, step->name); return open_blocking(c, step->name);
     case VERB_ADD:
@@ -518,14 +490,16 @@ static hibloom_status do_blocking(struct client *c, struct running *r, const str
     case VERB_EXPIRE: return hibloom_expire(filter, step->arg * 1000);
     case VERB_REPLACE: return replace(c, r);
     case VERB_REPAIR: return hibloom_repair(c->store, oracle_name(step->name));
-    case VERB_MERGE: return merge_items(c, filter, r);
+    case VERB_MERGE: return merge_items(filter, r);
     case VERB_SAVE: return hibloom_save(filter, file_of(c));
     case VERB_LOAD: return hibloom_restore(filter, file_of(c));
     case VERB_LIST: return hibloom_list(c->store, NULL, count_name, NULL);
     case VERB_IMPORT: return import(c);
     case VERB_INFO: return hibloom_get_info(filter, &info, sizeof info);
     case VERB_COMPARE: return hibloom_compare(filter, filter, &comparison, sizeof comparison);
-    case VERB_FILL: return fill(filter, r, step->times == 1);
+    case VERB_FILL:
+        make_fillers(r);
+        return hibloom_add_many(filter, r->items, FILL, step->times == 1 ? r->answers : NULL);
     default: return HIBLOOM_OK;
     }
 }
@@ -543,8 +517,7 @@ static void end(struct running *r, hibloom_status status)
         const hibloom_status its = status_of(r, part, status);
         call->doubtful = doubtful;
         oracle_end(call, its, answers_of(r, part), hibloom_store_error(c->store));
-        if (needs_handle(call->verb))
-            note_told(c, call->name, its);
+        note_told(c, call, its);
     }
     world_call_ended(c->id);
 }
@@ -558,8 +531,7 @@ static void note_failed(struct client *c, const struct running *r, hibloom_statu
         const hibloom_status its = status_of(r, part, status);
         bool *failed = &c->handles[r->calls[part].name].failed;
         if (one && *failed && stats_of(c).items_near != near)
-            oracle_fail("call %d of client %d: the call before it has failed, but its near cache is still believed",
-                        world.call[c->id], c->id);
+            fail_call(r->calls, "the call before it has failed, but its near cache is still believed");
         *failed = its != HIBLOOM_OK && its != HIBLOOM_ENOTSUP &&
                   its != HIBLOOM_ENOMEM; /* nothing need have been asked for these */
     }
@@ -597,23 +569,25 @@ static hibloom_status call_blocking(struct client *c, const struct step *step)
     return status;
 }
 
+static hibloom_status call_on_name(struct client *c, enum verb verb, int name)
+{
+    return call_blocking(c, &(struct step){.verb = verb, .name = name});
+}
+
 /* Opens the filter that the step wants under that name. */
 static bool open_for(struct client *c, const struct step *step, int name)
 {
-    const struct step open = {.client = c->id, .verb = VERB_OPEN, .name = name};
-    const struct step delete = {.client = c->id, .verb = VERB_DELETE, .name = name};
-    const struct step repair = {.client = c->id, .verb = VERB_REPAIR, .name = name};
     const struct kind *kind = plan_kind(world.plan, name);
-    hibloom_status status = call_blocking(c, &open);
+    hibloom_status status = call_on_name(c, VERB_OPEN, name);
 
     if (status == HIBLOOM_EMISMATCH && world.plan->sizes != 0) { /* somebody else's, of another size, gives way */
-        (void)call_blocking(c, &delete);
-        status = call_blocking(c, &open);
+        (void)call_on_name(c, VERB_DELETE, name);
+        status = call_on_name(c, VERB_OPEN, name);
     }
     if (status == HIBLOOM_ECORRUPT &&
-        (kind->growing || kind->window ? step->arg % 3 == 0 && call_blocking(c, &delete) == HIBLOOM_OK
-                                       : call_blocking(c, &repair) == HIBLOOM_OK))
-        status = call_blocking(c, &open);
+        (kind->growing || kind->window ? step->arg % 3 == 0 && call_on_name(c, VERB_DELETE, name) == HIBLOOM_OK
+                                       : call_on_name(c, VERB_REPAIR, name) == HIBLOOM_OK))
+        status = call_on_name(c, VERB_OPEN, name);
     return status == HIBLOOM_OK;
 }
 
@@ -791,7 +765,7 @@ static void step_async(struct client *c, const struct step *step)
         const int name = name_of(step, part);
         if (c->handles[name].filter != NULL)
             continue;
-        call_async(c, &(struct step){.client = c->id, .verb = VERB_OPEN, .name = name});
+        call_async(c, &(struct step){.verb = VERB_OPEN, .name = name});
         await_all(c);
         if (c->handles[name].filter == NULL || step->verb == VERB_OPEN)
             return;
@@ -808,13 +782,10 @@ static void step_async(struct client *c, const struct step *step)
 
 static void check_blocking(struct client *c)
 {
-    const struct step look = {.client = c->id, .verb = VERB_LOOK, .items = (1u << ITEMS) - 1, .times = 1};
-
     for (int name = 0; name < (int)world.plan->names; name++) {
+        const struct step step = {.verb = VERB_LOOK, .name = name, .items = (1u << ITEMS) - 1, .times = 1};
         if (c->handles[name].filter == NULL)
             continue;
-        struct step step = look;
-        step.name = name;
         (void)call_blocking(c, &step); /* one that was told of a loss asks once more */
         if (c->handles[name].filter == NULL || call_blocking(c, &step) != HIBLOOM_OK)
             continue;
@@ -870,19 +841,12 @@ static void check_client(struct client *c)
 
 /* ---- A client's life ---- */
 
-static void do_step(struct client *c, const struct step *step)
-{
-    if (c->loop != NULL)
-        step_async(c, step);
-    else
-        step_blocking(c, step);
-}
-
 static void run_client(void *data)
 {
     struct client *c = data;
     const struct plan *p = world.plan;
     const hibloom_setup setup = setup_of(c);
+    void (*const do_step)(struct client *, const struct step *) = p->client[c->id].loop ? step_async : step_blocking;
     char uri[800];
 
     if (p->client[c->id].loop) {

@@ -16,12 +16,10 @@ static bool knows(int name, int client, uint64_t root)
 void note_handle(const struct call *c)
 {
     struct name *n = &names[c->name];
-    const bool opened = c->verb != VERB_OPEN && c->verb != VERB_DELETE && c->verb != VERB_REPLACE &&
-                        c->verb != VERB_REPAIR && c->verb != VERB_LIST && c->verb != VERB_IMPORT;
 
     if (c->handle != 0 && !knows(c->name, c->client, c->handle))
         n->known[c->client][n->known_count[c->client]++ % KNOWN] = c->handle;
-    n->vague[c->client] |= c->handle == 0 && opened;
+    n->vague[c->client] |= c->handle == 0 && needs_handle(c->verb);
 }
 
 bool may_take(int name, int client, const char *what)

@@ -86,7 +86,6 @@ struct name {
 extern struct name names[NAMES];
 extern struct call *calls; /* in flight; those of killed clients stay, as they may still be carried out */
 
-void fail_call(const struct call *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static inline bool caused(enum cause cause, uint64_t since)
 {
     return world.last_us[cause] >= since && world.last_us[cause] != 0;

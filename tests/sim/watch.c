@@ -50,14 +50,9 @@ void oracle_connects(int client)
 /* Which key of the name's first link it is; -1: none. */
 static int number_of(int name, struct blob key)
 {
-    const char *const of = oracle_name(name);
-    const size_t len = strlen(of);
-
-    if (key.len < len || memcmp(key.bytes, of, len) != 0)
+    if (name_of_key(key) != name)
         return -1;
-    if (key.len == len)
-        return 0;
-    return key.len == len + 2 && key.bytes[len] == ':' ? key.bytes[len + 1] - '0' : -1;
+    return key.len == 1 ? 0 : key.len == 3 ? key.bytes[2] - '0' : -1;
 }
 
 static bool holds(const struct blob *string, uint64_t id)
@@ -109,22 +104,21 @@ static void writes(int client, struct blob key, uint64_t sent_us)
         /* more than 64 KB of commands, where they do not go by bitmaps */
         if (c->verb == VERB_ADD_NEW && c->times == TIMES_MOST && __builtin_popcount(c->items) == ITEMS &&
             world.plan->client[client].near == 0 && !c->asked)
-            oracle_fail("call %d of client %d sets many bits in '%s', and has not asked first whether it is there",
-                        c->ordinal, client, oracle_name(c->name));
+            fail_call(c, "it sets many bits in '%s', and has not asked first whether it is there",
+                      oracle_name(c->name));
         /* once a guard has failed, the calls behind it ask it first */
         if (names[c->name].broke[client] == c->handle && c->begun_us >= names[c->name].broke_us[client] &&
             !world.misled[client] && !caused(CAUSE_LOSS, c->begun_us) &&
             names[c->name].broke_key[client] == (uint32_t)number_of(c->name, key) && !names[c->name].unclean &&
             !holds(world_fetch(NULL, key), c->ids[number_of(c->name, key)]))
-            oracle_fail("call %d of client %d sets bits in a key of '%s' which it was told is lost", c->ordinal, client,
-                        oracle_name(c->name));
+            fail_call(c, "it sets bits in a key of '%s' which it was told is lost", oracle_name(c->name));
         /* What was redirected in the call goes on, if the call is as young. A proof that is late is asked once more. */
         const uint64_t shown = names[c->name].shown_us[client];
         const uint64_t since = shown < c->begun_us && world.redirected_us[client] >= c->begun_us ? c->begun_us : shown;
         if (!caused(CAUSE_LOSS, c->begun_us) && !world.misled[client] && world.struck[client] <= c->struck + 1 &&
             sent_us > since + 110000)
-            oracle_fail("call %d of client %d sets bits in '%s', which it has not seen for %u ms", c->ordinal, client,
-                        oracle_name(c->name), (unsigned)((sent_us - names[c->name].shown_us[client]) / 1000));
+            fail_call(c, "it sets bits in '%s', which it has not seen for %u ms", oracle_name(c->name),
+                      (unsigned)((sent_us - shown) / 1000));
     }
 }
 
