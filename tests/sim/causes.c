@@ -1,63 +1,55 @@
 /* causes.c: what excuses a status, and a delay. See causes.h. */
 #include "sim/causes.h"
 
-static bool may_be_unsupported(const struct call *c)
-{
-    const struct kind *kind = kind_of(c->name);
-
-    return kind->window || kind->growing || kind->bare || kind->partitioned || kind->counting ||
-           c->verb == VERB_REPLACE;
-}
-
-/* Their scripts name several keys, and wait until a slot has moved. */
-static bool has_scripts_on_keys(const struct call *c)
-{
-    return c->verb == VERB_MERGE || c->verb == VERB_LOAD || c->verb == VERB_REPLACE || kind_of(c->name)->partitioned ||
-           c->times > 1; /* which may go by a merge */
-}
-
 bool has_cause(const struct call *c, hibloom_status status)
 {
     const uint64_t since = c->begun_us > 10000000 ? c->begun_us - 10000000
                                                   : 1; /* of calls before, too: a connection, a half-done step */
+    const struct client_settings *s = &world.plan->client[c->client];
+    const struct kind *kind = kind_of(c->name);
     const bool connection = caused(CAUSE_CONNECTION, since) || caused(CAUSE_RESTART, since);
+    const bool busy =
+        connection || caused(CAUSE_REFUSAL, since) ||
+        /* their scripts name several keys, and wait until a slot has moved; many items may go by a merge */
+        ((c->verb == VERB_MERGE || c->verb == VERB_LOAD || c->verb == VERB_REPLACE || kind->partitioned ||
+          c->times > 1) &&
+         caused(CAUSE_SLOTS, since));
     const bool life = c->lives != names[c->name].lives || caused(CAUSE_KEYS, 1) || caused(CAUSE_LOSS, 1) ||
                       somebody_may_remove(c->name);
+    const bool others = life || c->raw_at_begin != 0 || caused(CAUSE_KILL, 1) || connection; /* have begun something */
 
     switch (status) {
     case HIBLOOM_EIO: return connection;
     case HIBLOOM_ENOMEM: /* on a loop another call may have met it */
-        return world.starved_us[c->client] >= (world.plan->client[c->client].loop ? 1 : c->begun_us);
+        return world.starved_us[c->client] >= (s->loop ? 1 : c->begun_us);
     case HIBLOOM_ETIMEDOUT:
         /* Who stood still once finds the answers that came meanwhile. Where sizes differ each piece takes long. */
         if (!(world.plan->sizes != 0 && world.plan->pieces != 0) &&
-            (world.had & ~(UINT64_C(1) << FAULT_PAUSE | UINT64_C(1) << FAULT_PIECES)) == 0 &&
-            world.plan->client[c->client].deadline_ms == 0 && world.struck[c->client] <= c->struck + 1)
+            (world.had & ~(UINT64_C(1) << FAULT_PAUSE | UINT64_C(1) << FAULT_PIECES)) == 0 && s->deadline_ms == 0 &&
+            world.struck[c->client] <= c->struck + 1)
             return false;
-        return connection || caused(CAUSE_REFUSAL, since) || (has_scripts_on_keys(c) && caused(CAUSE_SLOTS, since)) ||
-               world.plan->client[c->client].deadline_ms != 0;
+        return busy || s->deadline_ms != 0;
     case HIBLOOM_EUNAVAILABLE:
-        return connection || caused(CAUSE_REFUSAL, since) || (has_scripts_on_keys(c) && caused(CAUSE_SLOTS, since)) ||
-               (caused(CAUSE_DENIAL, since) && caused(CAUSE_SLOTS, since)) || /* ASKING is denied */
-               world.plan->client[c->client].min_replicas > 0;
+        return busy || s->min_replicas > 0 ||
+               (caused(CAUSE_DENIAL, since) && caused(CAUSE_SLOTS, since)); /* ASKING is denied */
     case HIBLOOM_ESERVER: return caused(CAUSE_REFUSAL, since) && (caused(CAUSE_KEYS, 1) || caused(CAUSE_RESTART, 1));
     case HIBLOOM_EDENIED: return caused(CAUSE_DENIAL, since);
-    case HIBLOOM_ENOTFOUND: return life || (c->verb == VERB_LOOK && kind_of(c->name)->bare) || c->raw_at_begin != 0;
-    case HIBLOOM_EMISMATCH:
-        return life || c->raw_at_begin != 0 || caused(CAUSE_KILL, 1) || connection || world.plan->sizes != 0;
-    case HIBLOOM_ECORRUPT: return caused(CAUSE_KEYS, 1) || caused(CAUSE_LOSS, 1) || life;
+    case HIBLOOM_ENOTFOUND: return life || (c->verb == VERB_LOOK && kind->bare) || c->raw_at_begin != 0;
+    case HIBLOOM_EMISMATCH: return others || world.plan->sizes != 0;
+    case HIBLOOM_ECORRUPT: return life;
     case HIBLOOM_EBUSY: /* of a window: it tries 20 times, each as a period has passed, or a slice was cleared */
-        if (kind_of(c->name)->window && world.plan->topology != CLUSTER && c->verb <= VERB_LOOK &&
-            c->verb != VERB_OPEN && !life && c->raw_at_begin == 0)
+        if (kind->window && world.plan->topology != CLUSTER && c->verb <= VERB_LOOK && c->verb != VERB_OPEN && !life &&
+            c->raw_at_begin == 0)
             return world.faults - c->faults >= 10 || net_now_us() - c->begun_us > 10000000;
-        return life || c->raw_at_begin != 0 || caused(CAUSE_KILL, 1) || connection || kind_of(c->name)->growing ||
-               kind_of(c->name)->window;
+        return others || kind->growing || kind->window;
     case HIBLOOM_ELOST: return caused(CAUSE_RESTART, 1);
     /* A server that has forgotten the filter gets it back between a pipeline's first answers and its last. */
     case HIBLOOM_EPROTO:
         return caused(CAUSE_RESTART, since) && (caused(CAUSE_KEYS, since) || caused(CAUSE_LOSS, since));
-    case HIBLOOM_ENOTSUP: return may_be_unsupported(c);
-    case HIBLOOM_ERANGE: return kind_of(c->name)->growing;
+    case HIBLOOM_ENOTSUP:
+        return kind->window || kind->growing || kind->bare || kind->partitioned || kind->counting ||
+               c->verb == VERB_REPLACE;
+    case HIBLOOM_ERANGE: return kind->growing;
     case HIBLOOM_ECANCELED: return c->canceled;
     default: return false;
     }

@@ -19,8 +19,6 @@ static void check_room(const struct call *c, bool alone)
         const uint64_t bits = seen->link[l].root.text.bits;
         const struct blob *string = world_fetch(NULL, key_of(&seen->link[l], 0));
         uint64_t set = 0;
-        if (string == NULL)
-            continue;
         older += l + 2 < seen->links ? bits : 0;
         if (seen->link[l].root.keys > 1)
             continue;

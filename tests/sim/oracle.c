@@ -81,10 +81,10 @@ void oracle_after(int who, const char *what)
         const bool legitimate = slept || who < 0 || kind_of(i)->bare || world.misled[who] ||
                                 goes_by_lost_answers(who) || world.last_us[CAUSE_KEYS] != 0 || something_may_arrive(i);
         look_again(i,
-                   strcmp(what, "EVAL.undo") == 0 && !may             ? names[i].veiled
-                   : !legitimate || !may                              ? 0
-                   : who >= 0 && strcmp(what, "EVAL.count_down") == 0 ? names[i].removing
-                                                                      : EVERY_ITEM,
+                   strcmp(what, "EVAL.undo") == 0 && !may ? names[i].veiled
+                   : !legitimate || !may                  ? 0
+                   : strcmp(what, "EVAL.count_down") == 0 ? names[i].removing
+                                                          : EVERY_ITEM,
                    what);
         /* A repair lists the key that it has made in the place of the one that it has not found (docs/format.md, 11). */
         if (strcmp(what, "EVAL.swap") == 0 && whole && several && names[i].seen.status == HIBLOOM_ECORRUPT &&
@@ -110,7 +110,7 @@ static bool everybody_waits(int name)
 {
     bool wait = !world_had(FAULT_RESTART) && !caused(CAUSE_SLOTS, 1) && !caused(CAUSE_CLOCK, 1) &&
                 !kind_of(name)->window && !kind_of(name)->counting && may_go_by_itself(name) == 0 &&
-                !somebody_may_remove(name) && !something_may_arrive(name);
+                !somebody_may_remove(name);
 
     for (unsigned i = 0; i < world.plan->clients; i++)
         wait = wait && world.plan->client[i].min_replicas == world.plan->replicas;
@@ -174,16 +174,6 @@ static void check_told(const struct call *c, hibloom_status status)
                   oracle_name(c->name), c->run, *known);
     if (now == c->run)
         *known = now;
-}
-
-static void forget(struct call *c)
-{
-    struct call **at = &calls;
-
-    while (*at != NULL && *at != c)
-        at = &(*at)->next;
-    if (*at != NULL)
-        *at = c->next;
 }
 
 void oracle_begin(struct call *c)
@@ -262,6 +252,7 @@ static void check_connects(const struct call *c)
 void oracle_end(struct call *c, hibloom_status status, const bool *answers, const char *text)
 {
     struct name *n = &names[c->name];
+    struct call **at = &calls;
     const uint64_t took_ms = (net_now_us() - c->begun_us) / 1000;
     const bool unclean = n->unclean;
     const bool open_end = (status != HIBLOOM_OK && !loses_handle(status)) || c->doubtful;
@@ -269,7 +260,9 @@ void oracle_end(struct call *c, hibloom_status status, const bool *answers, cons
     world_say("call %d of client %d ends: %s%s%s", c->ordinal, c->client, hibloom_strerror(status),
               status != HIBLOOM_OK ? ": " : "", status != HIBLOOM_OK ? text : "");
     look_again(c->name, may_go_by_itself(c->name), "something");
-    forget(c); /* it has heard of what has just left */
+    while (*at != c)
+        at = &(*at)->next;
+    *at = c->next; /* it has heard of what has just left */
     settle(c, status, open_end);
     if (leaves_late_bits(c, status, unclean))
         fail_call(c, "it leaves late bits in '%s'", oracle_name(c->name));

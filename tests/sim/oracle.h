@@ -66,7 +66,7 @@ static inline bool loses_handle(hibloom_status status)
 }
 
 void oracle_begin(struct call *); /* client, ordinal, name, verb, items, handle are set */
-/* answers: one for each item of `items`, from the lowest bit, `times` times; NULL: none. */
+/* answers: one for each item of `items`, from the lowest bit, `times` times. */
 void oracle_end(struct call *, hibloom_status, const bool *answers, const char *words);
 uint64_t oracle_root(int name); /* the id of the root that is there; 0: none */
 void oracle_ids(int name, uint64_t ids[CALL_KEYS]);

@@ -158,7 +158,7 @@ void times_after(int name, int who, const char *what, uint64_t root, uint64_t ex
         expires_alone(name, who) && n->seen.status == 0 && some_key_differs(name, 20000) && !caused(CAUSE_LOSS, 1) &&
         !caused(CAUSE_SLOTS, 1) && !world_had(FAULT_STRANGER))
         oracle_fail("client %d gives '%s' a time to live, but not all of its keys", who, oracle_name(name));
-    if (who >= 0 && (expires || strcmp(what, "EVAL.make") == 0 || strcmp(what, "EVAL.swap") == 0))
+    if (expires || strcmp(what, "EVAL.make") == 0 || strcmp(what, "EVAL.swap") == 0)
         note_growth(name, who);
     n->expired_us = expires ? net_now_us() : n->expired_us;
 }

@@ -168,7 +168,7 @@ static bool is(const struct command_seen *seen, const char *place)
 
 static bool is_script(const struct command_seen *seen, const char *name)
 {
-    return seen->place[0] == 'E' && seen->key.len > 0 && strcmp(seen->place + 5, name) == 0;
+    return seen->place[0] == 'E' && strcmp(seen->place + 5, name) == 0;
 }
 
 static bool sets_bits(const struct command_seen *seen)
@@ -183,9 +183,8 @@ static bool undoes(const struct command_seen *seen)
 
 static bool looks(const struct command_seen *seen)
 {
-    return seen->argc > 2 &&
-           (is(seen, "GETBIT") || strncmp(seen->place, "BITFIELD", 8) == 0 ||
-            (is(seen, "GETRANGE") && seen->argc == 4 && seen->argv[2].bytes[0] != '-') || is_script(seen, "merge"));
+    return seen->argc > 2 && (is(seen, "GETBIT") || strncmp(seen->place, "BITFIELD", 8) == 0 ||
+                              (is(seen, "GETRANGE") && seen->argv[2].bytes[0] != '-') || is_script(seen, "merge"));
 }
 
 void oracle_before_command(struct command_seen *seen)
@@ -209,16 +208,17 @@ void oracle_before_command(struct command_seen *seen)
 static void check_change(const struct command_seen *seen, struct blob reply)
 {
     const struct blob was = seen->was;
-    struct blob room;
-    const struct blob *now = world_fetch_at(seen->server, seen->key, &room);
+    struct blob now;
 
+    if (world_fetch_at(seen->server, seen->key, &now) == NULL)
+        now = (struct blob){"", 0};
     if (sets_bits(seen) || undoes(seen))
-        bits_change(seen->client, undoes(seen), was, now != NULL ? *now : (struct blob){"", 0});
+        bits_change(seen->client, undoes(seen), was, now);
     if (was.len == 0)
         return;
-    if (is_script(seen, "slice") && now != NULL)
-        windows_check_slice(seen, *now, reply.bytes[0] == '$');
-    if (seen->foreign && now != NULL && !blob_equals(*now, was))
+    if (is_script(seen, "slice"))
+        windows_check_slice(seen, now, reply.bytes[0] == '$');
+    if (seen->foreign && !blob_equals(now, was))
         oracle_fail("%s of client %d changes what it has not opened", seen->place, seen->client);
     free((char *)(uintptr_t)was.bytes);
 }
@@ -284,7 +284,7 @@ void watch_check(const struct call *c, const bool *answers)
 
     for (int i = 0; i < CALL_KEYS && settings->from_replicas && c->times == 1; i++)
         lacked |= c->lacked[i] != 0;
-    for (int i = 0, k = 0; answers != NULL && c->verb == VERB_LOOK && i < ITEMS; i++)
+    for (int i = 0, k = 0; c->verb == VERB_LOOK && i < ITEMS; i++)
         if ((c->items >> i & 1) != 0)
             no |= !answers[k++];
     if (no && (lacked || (c->without && !settings->from_replicas && !world.stale[c->client])) && !settings->loop &&

@@ -66,10 +66,9 @@ void windows_before(int name)
 
 static uint64_t forgets_after_us(int name)
 {
-    const struct filter_seen *seen = &names[name].seen;
-    const struct text_seen *text = &seen->link[0].root.text;
+    const struct text_seen *text = &names[name].seen.link[0].root.text;
 
-    return seen->status == 0 ? (uint64_t)text->window * 1000000 * (text->slices + 1) / text->slices : UINT64_MAX / 2;
+    return (uint64_t)text->window * 1000000 * (text->slices + 1) / text->slices;
 }
 
 /* Or may be, by a client that was killed; or its bits come with others. */
@@ -243,9 +242,7 @@ void windows_after(int name, int who, const char *what, uint64_t root)
 /* Until when a window counts at least what the call has added (hibloom.h, window). */
 uint64_t windows_counts_until_us(const struct call *c)
 {
-    const struct filter_seen *seen = &names[c->name].seen;
-
-    return seen->links > 0 ? c->begun_clock_us + (uint64_t)seen->link[0].root.text.window * 1000000 : 0;
+    return c->begun_clock_us + (uint64_t)names[c->name].seen.link[0].root.text.window * 1000000;
 }
 
 /* An item that was added is in until then; where clocks step, that is not followed further. */
