@@ -1,5 +1,5 @@
-/* causes.c: what excuses a status, and a delay. See causes.h. */
-#include "sim/causes.h"
+/* causes.c: what excuses a status, and a delay. See names.h. */
+#include "sim/names.h"
 
 bool has_cause(const struct call *c, hibloom_status status)
 {

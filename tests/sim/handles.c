@@ -1,5 +1,5 @@
-/* handles.c: which filters a client has opened. See handles.h. */
-#include "sim/handles.h"
+/* handles.c: which filters a client has opened. See names.h. */
+#include "sim/names.h"
 
 #include <string.h>
 

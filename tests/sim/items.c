@@ -1,6 +1,5 @@
-/* items.c: items of adds, removes and look-ups. See items.h. */
-#include "sim/items.h"
-#include "sim/windows.h"
+/* items.c: items of adds, removes and look-ups. See names.h. */
+#include "sim/names.h"
 
 #include <stddef.h>
 

@@ -1,8 +1,5 @@
-/* left.c: late bits, keys that stay, and what a new store says. See left.h. */
-#include "sim/left.h"
-#include "sim/items.h"
-#include "sim/times.h"
-#include "sim/windows.h"
+/* left.c: late bits, keys that stay, and what a new store says. See names.h. */
+#include "sim/names.h"
 
 /* A link takes the items that it is meant for, and another one is made (struct spec, growth). Only a large one tells: a
  * filter with no more bits than the items of its capacity set. `alone`: nobody else fills it. Calls that are on their

@@ -1,7 +1,5 @@
 /* names.c: what the raw keys of each name are now, and what that ends. See names.h. */
 #include "sim/names.h"
-#include "sim/times.h"
-#include "sim/windows.h"
 
 #include <stdarg.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* names.h: the names of a world as the oracles know them: their raw keys, their lives, and the calls on their way.
  *
  * names.c reads the keys again at each moment that may have changed them. Each other oracle keeps its own part of
- * struct name. */
+ * struct name, and has its functions below. */
 #ifndef HIBLOOM_SIM_NAMES_H
 #define HIBLOOM_SIM_NAMES_H
 
@@ -132,5 +132,69 @@ bool somebody_may_remove(int name);
 bool something_may_arrive(int name);
 bool was_expired(int name);
 uint32_t may_go_by_itself(int name);
+
+/* ---- items.c: what adds, removes and look-ups say of each item, held against the raw keys ---- */
+
+void items_begin(const struct call *);
+void items_end(const struct call *, hibloom_status);  /* whatever has become of it */
+void items_check(struct call *, const bool *answers); /* it is OK */
+bool items_cover(int name, int item);                 /* items that others may have added cover all bits of this one */
+/* A primary that had lost its office may have been told of a growth: who has met its heir before it is not. */
+bool grew_apart(int name);
+bool copy_came_back(void); /* an older copy was put in a filter's place by hand: nothing tells of it */
+
+/* ---- windows.c: a window counts an item as long as it says; adds are for one period; slices are emptied in time ---- */
+
+void windows_begin(struct call *);
+void windows_look(int name);                                            /* its keys were read again */
+void windows_before(int name);                                          /* a script */
+void windows_after(int name, int who, const char *what, uint64_t root); /* the root before it */
+void windows_end(const struct call *, hibloom_status, bool open_end);
+void windows_note_added(const struct call *, int item);
+/* The script that adds to a slice was carried out: the key's string now; it sets bits, or only empties. */
+void windows_check_slice(const struct command_seen *, struct blob now, bool sets);
+void windows_note_shown(int client, struct blob key, const struct blob *string); /* a string, by a server */
+bool windows_depends_on_clocks(int name);
+uint64_t windows_counts_until_us(const struct call *);  /* at least what the call has added */
+bool windows_is_overdue(const struct call *, int item); /* it should have been forgotten */
+
+/* ---- times.c: all keys of a filter go with its root, and a call leaves the times to live that it should ---- */
+
+void times_begin(struct call *);
+void times_look(int name, uint64_t expiry_ms); /* the root has this one now */
+void times_check_listed(int name, const struct filter_seen *now, const struct filter_seen *was);
+/* A script was carried out; root and expiry_ms are those before it. */
+void times_after(int name, int who, const char *what, uint64_t root, uint64_t expiry_ms);
+void times_end(struct call *, hibloom_status, bool open_end); /* it is open what of it arrives late */
+void times_cross(struct blob key); /* a making has met it, and given it another time to live */
+void times_check_left(const struct call *);
+void times_check_end(int name);
+bool times_may_be_over(int name); /* a key may go between an answer and its check */
+
+/* ---- watch.c: commands as servers carry them out: what serves a look-up, and what adds set and take back ---- */
+
+void watch_begin_world(void);
+void watch_begin(const struct call *);
+void watch_end(const struct call *, hibloom_status, bool open_end);
+void watch_check(const struct call *, const bool *answers); /* a "no" was served by its filter */
+
+/* ---- left.c: what a call leaves behind, and what is there once all is well ---- */
+
+/* Late bits, though nothing has happened that excuses them. `unclean`: as it began. */
+bool leaves_late_bits(const struct call *, hibloom_status, bool unclean);
+void check_left(const struct call *, bool unclean); /* it is OK */
+
+/* ---- causes.c: a status has a cause in its world, and a call ends in time ---- */
+
+bool has_cause(const struct call *, hibloom_status);
+uint64_t bound_ms(const struct call *); /* the longest that it may take */
+
+/* ---- handles.c: a script changes only the filter that its client has opened ---- */
+
+void note_handle(const struct call *);
+/* Whatever is late: some scripts take only from the filter that their caller has opened, and an undo from none. */
+bool may_take(int name, int client, const char *what);
+/* Whether the script, which compares identities, comes from a client that has never opened the filter that is there. */
+bool is_foreign(int client, const char *script, struct blob key);
 
 #endif

@@ -1,4 +1,4 @@
-/* oracle.c: holds each answer against the raw keys and against what was promised before. See oracle.h.
+/* oracle.c: holds each answer against the raw keys and against what was promised before. See names.h.
  *
  * in        items of which an add was OK. They stay until their bits go for a reason that the world knows.
  * possible  items of which an add was sent.
@@ -17,13 +17,7 @@
  *   behind a call  left.c      no bits or keys are left, and a new store says what the raw keys say
  *
  * Here each begins and ends. */
-#include "sim/causes.h"
-#include "sim/handles.h"
-#include "sim/items.h"
-#include "sim/left.h"
-#include "sim/times.h"
-#include "sim/watch.h"
-#include "sim/windows.h"
+#include "sim/names.h"
 
 #include <stdlib.h>
 #include <string.h>

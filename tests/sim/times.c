@@ -1,5 +1,5 @@
-/* times.c: times to live. See times.h. */
-#include "sim/times.h"
+/* times.c: times to live. See names.h. */
+#include "sim/names.h"
 
 #include <string.h>
 

@@ -1,9 +1,5 @@
-/* watch.c: what servers answer to the commands of calls, and do for them. See watch.h. */
-#include "sim/watch.h"
-#include "sim/handles.h"
-#include "sim/items.h"
-#include "sim/times.h"
-#include "sim/windows.h"
+/* watch.c: what servers answer to the commands of calls, and do for them. See names.h. */
+#include "sim/names.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,5 @@
-/* windows.c: windows and their slices (docs/format.md, 16). See windows.h. */
-#include "sim/windows.h"
-#include "sim/items.h"
+/* windows.c: windows and their slices (docs/format.md, 16). See names.h. */
+#include "sim/names.h"
 
 #include <stdlib.h>
 #include <string.h>
