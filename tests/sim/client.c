@@ -161,13 +161,13 @@ static void connect_blocking(struct client *c)
     const hibloom_setup setup = setup_of(c);
     char uri[800];
 
-    for (int tries = 0; c->store == NULL && tries < 20; tries++) {
-        if (hibloom_connect(&c->store, uri_of(c, uri, sizeof uri), &setup) != HIBLOOM_OK) {
-            world_say("client %d: %s", c->id, hibloom_store_error(c->store));
-            hibloom_store_free(c->store);
-            c->store = NULL;
-            fiber_sleep(100000);
-        }
+    for (int tries = 0; tries < 20; tries++) {
+        if (hibloom_connect(&c->store, uri_of(c, uri, sizeof uri), &setup) == HIBLOOM_OK)
+            return;
+        world_say("client %d: %s", c->id, hibloom_store_error(c->store));
+        hibloom_store_free(c->store);
+        c->store = NULL;
+        fiber_sleep(100000);
     }
 }
 
@@ -394,7 +394,7 @@ static const char dump[] = "1\n" DUMP_HEAD "\n17\n" DUMP_BITS "\n1\n" DUMP_HEAD 
 static hibloom_status import(struct client *c)
 {
     char name[32];
-    bool found[ITEMS] = {false};
+    bool found[ITEMS];
     hibloom_item items[ITEMS];
     hibloom *made = NULL;
     FILE *file = fopen(file_of(c), "wb");
@@ -784,9 +784,8 @@ static void check_blocking(struct client *c)
 {
     for (int name = 0; name < (int)world.plan->names; name++) {
         const struct step step = {.verb = VERB_LOOK, .name = name, .items = (1u << ITEMS) - 1, .times = 1};
-        if (c->handles[name].filter == NULL)
-            continue;
-        (void)call_blocking(c, &step); /* one that was told of a loss asks once more */
+        if (c->handles[name].filter != NULL)
+            (void)call_blocking(c, &step); /* one that was told of a loss asks once more */
         if (c->handles[name].filter == NULL || call_blocking(c, &step) != HIBLOOM_OK)
             continue;
         for (int i = 0; i < ITEMS; i++)
@@ -797,19 +796,19 @@ static void check_blocking(struct client *c)
 static void check_new_store(struct client *c)
 {
     struct client fresh = {.id = c->id};
+    hibloom_item items[ITEMS];
 
     connect_blocking(&fresh);
     if (fresh.store == NULL) {
         oracle_fail("all is well, but client %d cannot connect", c->id);
         return;
     }
+    name_items(items);
     for (int name = 0; name < (int)world.plan->names; name++) {
         bool found[ITEMS];
-        hibloom_item items[ITEMS];
         hibloom *filter = NULL;
         if (plan_kind(world.plan, name)->bare)
             continue;
-        name_items(items);
         const int before = oracle_raw_status(name);
         const hibloom_status status = hibloom_open(&filter, fresh.store, oracle_name(name), NULL);
         world_say("client %d opens '%s' anew: %s %s", c->id, oracle_name(name), hibloom_strerror(status),
@@ -826,7 +825,7 @@ static void check_new_store(struct client *c)
 static void check_client(struct client *c)
 {
     hibloom_store_deadline(c->store, 0);
-    if (c->store != NULL && c->loop == NULL && c->done && !oracle_failed())
+    if (c->store != NULL && c->loop == NULL)
         check_blocking(c);
     if (!oracle_failed())
         check_new_store(c);
@@ -835,8 +834,6 @@ static void check_client(struct client *c)
     hibloom_store_free(c->store);
     if (c->loop != NULL)
         loop_free(c->loop);
-    c->store = NULL;
-    c->loop = NULL;
 }
 
 /* ---- A client's life ---- */
