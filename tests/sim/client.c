@@ -650,13 +650,11 @@ static void on_filled(hibloom_status status, void *data)
 /* Many calls at once, which share the room of a link. */
 static hibloom_status fill_async(hibloom *filter, struct running *r, bool wants_new)
 {
-    static bool is_new[FILL];
     hibloom_status status = HIBLOOM_OK;
 
     make_fillers(r);
-    r->filled = HIBLOOM_OK;
     for (r->filling = 0; r->filling < FILL && status == HIBLOOM_OK; r->filling += status == HIBLOOM_OK)
-        status = hibloom_async_add_many(filter, &r->items[r->filling], 1, wants_new ? &is_new[r->filling] : NULL,
+        status = hibloom_async_add_many(filter, &r->items[r->filling], 1, wants_new ? &r->answers[r->filling] : NULL,
                                         on_filled, r);
     r->filled = status;
     return r->filling == 0 ? status : HIBLOOM_OK;
@@ -737,7 +735,7 @@ static void call_async(struct client *c, const struct step *step)
 
 static void step_async(struct client *c, const struct step *step)
 {
-    struct handle *h = &c->handles[step->name];
+    hibloom *const *filter = &c->handles[step->name].filter;
 
     if (step->verb == VERB_SLEEP) {
         for (uint64_t until = net_now_us() + step->arg; net_now_us() < until;)
@@ -749,18 +747,17 @@ static void step_async(struct client *c, const struct step *step)
     if (step->verb == VERB_DELETE || (step->verb >= VERB_REPLACE && step->verb <= VERB_IMPORT) ||
         step->verb == VERB_COMPARE || plan_kind(world.plan, step->name)->bare)
         return;
-    if (step->verb == VERB_CLOSE || step->verb == VERB_DROP || step->verb == VERB_OPEN || h->filter == NULL) {
-        if (step->verb == VERB_CLOSE && h->filter != NULL) /* what is pending is cancelled */
-            for (struct running *r = c->running; r < c->running + AT_ONCE; r++)
-                for (size_t part = 0; part < r->parts && r->busy; part++)
-                    r->calls[part].canceled |= r->calls[part].name == step->name;
-        if (step->verb != VERB_CLOSE)
-            await_all(c);
-        if (step->verb != VERB_DROP || h->filter == NULL)
-            close_handle(c, step->name);
-        if (step->verb == VERB_CLOSE)
-            return;
+    if (step->verb == VERB_CLOSE) { /* what is pending is cancelled */
+        for (struct running *r = c->running; r < c->running + AT_ONCE; r++)
+            for (size_t part = 0; part < r->parts && r->busy; part++)
+                r->calls[part].canceled |= r->calls[part].name == step->name;
+        close_handle(c, step->name);
+        return;
     }
+    if (step->verb == VERB_DROP || step->verb == VERB_OPEN || *filter == NULL)
+        await_all(c);
+    if (step->verb == VERB_OPEN || *filter == NULL)
+        close_handle(c, step->name);
     for (size_t part = 0; part < parts_of(c, step); part++) {
         const int name = name_of(step, part);
         if (c->handles[name].filter != NULL)

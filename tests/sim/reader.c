@@ -2,6 +2,7 @@
 #include "sim/reader.h"
 
 #include <hibloom/hibloom.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,15 +34,11 @@ static uint64_t number(struct cursor *c, const char *word, uint64_t max)
 {
     if (!skip(c, word))
         return 0;
-    uint64_t n = 0;
-    bool fits = *c->at != '0';
-    for (; *c->at >= '0' && *c->at <= '9'; c->at++) {
-        uint64_t digit = (uint64_t)(*c->at - '0');
-        fits = fits && n <= (UINT64_MAX - digit) / 10;
-        n = n * 10 + digit;
-    }
-    if (!fits || n < 1 || n > max)
-        c->bad = true;
+    char *end = NULL;
+    errno = 0;
+    uint64_t n = *c->at >= '1' && *c->at <= '9' ? strtoull(c->at, &end, 10) : 0;
+    c->bad |= n == 0 || n > max || errno != 0;
+    c->at = n > 0 ? end : c->at;
     return n;
 }
 
@@ -50,14 +47,15 @@ static uint32_t small(struct cursor *c, const char *word, uint32_t max)
     return (uint32_t)number(c, word, max);
 }
 
-static bool hex(const char *at, size_t digits, uint64_t *n)
+/* So many digits of that base, 10 or 16. */
+static bool digits(const char *at, size_t count, unsigned base, uint64_t *n)
 {
     *n = 0;
-    for (size_t i = 0; i < digits; i++) {
-        bool decimal = at[i] >= '0' && at[i] <= '9';
-        if (!decimal && !(at[i] >= 'a' && at[i] <= 'f'))
+    for (size_t i = 0; i < count; i++) {
+        unsigned digit = at[i] <= '9' ? (unsigned)(at[i] - '0') : at[i] >= 'a' ? (unsigned)(at[i] - 'a') + 10 : base;
+        if (digit >= base)
             return false;
-        *n = *n << 4 | (uint64_t)(decimal ? at[i] - '0' : at[i] - 'a' + 10);
+        *n = *n * base + digit;
     }
     return true;
 }
@@ -66,7 +64,7 @@ static bool hex_word(struct cursor *c, const char *word, uint64_t *n)
 {
     if (!skip(c, word))
         return false;
-    if (hex(c->at, ID, n))
+    if (digits(c->at, ID, 16, n))
         c->at += ID;
     else
         c->bad = true;
@@ -181,23 +179,11 @@ bool reader_text(const char *text, struct text_seen *t)
 /* ---- Records (2) ------------------------------------------------------------------------ */
 
 /* What separates a column from the one before, and its digits, behind which `at` is moved. */
-static bool take_decimal(const char **at, char separator, size_t digits, uint64_t *n)
-{
-    const char *p = *at, *end = p + 1 + digits;
-    bool good = *p++ == separator;
-    for (*n = 0; p < end; p++) {
-        good = good && *p >= '0' && *p <= '9';
-        *n = *n * 10 + (uint64_t)(*p - '0');
-    }
-    *at = end;
-    return good;
-}
-
-static bool take_hex(const char **at, size_t digits, uint64_t *n)
+static bool take(const char **at, char separator, size_t count, unsigned base, uint64_t *n)
 {
     const char *p = *at;
-    *at += 1 + digits;
-    return *p == ' ' && hex(p + 1, digits, n);
+    *at += 1 + count;
+    return *p == separator && digits(p + 1, count, base, n);
 }
 
 /* Its columns, without what they stand for. */
@@ -206,13 +192,13 @@ static bool trailer_at(struct blob string, size_t at, struct record_seen *c)
     if (string.len < TRAILER || at > string.len - TRAILER)
         return false;
     const char *p = string.bytes + at;
-    if (memcmp(p + TRAILER - 9, " hibloom1", 9) != 0 || !take_decimal(&p, ' ', 4, &c->text_len) ||
-        !take_decimal(&p, ' ', 9, &c->bytes) || !take_decimal(&p, ' ', 5, &c->number) ||
-        !take_decimal(&p, '/', 5, &c->keys) || !take_hex(&p, 8, &c->crc))
+    if (memcmp(p + TRAILER - 9, " hibloom1", 9) != 0 || !take(&p, ' ', 4, 10, &c->text_len) ||
+        !take(&p, ' ', 9, 10, &c->bytes) || !take(&p, ' ', 5, 10, &c->number) || !take(&p, '/', 5, 10, &c->keys) ||
+        !take(&p, ' ', 8, 16, &c->crc))
         return false;
     c->state = p[1];
-    return *p == ' ' && c->state && strchr("rgcx", c->state) && (p += 2, take_decimal(&p, ' ', 16, &c->generation)) &&
-           take_hex(&p, 16, &c->id) && take_decimal(&p, ' ', 10, &c->epoch);
+    return *p == ' ' && c->state && strchr("rgcx", c->state) && (p += 2, take(&p, ' ', 16, 10, &c->generation)) &&
+           take(&p, ' ', 16, 16, &c->id) && take(&p, ' ', 10, 10, &c->epoch);
 }
 
 static size_t list_bytes(uint64_t key, uint64_t keys)
@@ -304,7 +290,7 @@ static void see_keys(reader_fetch *fetch, struct link_seen *link)
     struct blob string = fetch_key(fetch, link->name, true, 0);
     for (uint32_t i = 0; i < root->keys; i++) {
         link->ids[i] = 0;
-        link->lost[i] = string.len < root->at || !hex(string.bytes + root->bytes + i * ID, ID, &link->ids[i]);
+        link->lost[i] = string.len < root->at || !digits(string.bytes + root->bytes + i * ID, ID, 16, &link->ids[i]);
     }
     for (uint32_t i = 0; i < root->keys; i++) {
         struct record_seen c;

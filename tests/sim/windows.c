@@ -185,37 +185,25 @@ void windows_check_slice(const struct command_seen *seen, struct blob now, bool 
         }
 }
 
-/* It has been told of that one. */
-static void note_period(const struct call *c, hibloom_status status)
+void windows_end(const struct call *c, hibloom_status status, bool open_end)
 {
     struct name *n = &names[c->name];
+    uint64_t *period = &n->period[c->client];
+    const bool late = status != HIBLOOM_OK || c->doubtful;
+    /* Until then, by the clock of the window's server, the bits of an add may still be set. */
+    const uint64_t last = clock_of(c->name) + (late ? LATE_US : 0);
 
     if (n->period_of[c->client] != c->handle)
-        n->period[c->client] = 0;
+        *period = 0;
     n->period_of[c->client] = c->handle;
-    if (status == HIBLOOM_OK && !c->doubtful && c->period > n->period[c->client])
-        n->period[c->client] = c->period;
-}
-
-/* Until when the bits of an add may still be set, and by the clock of the window's server. */
-static void note_last(const struct call *c, hibloom_status status)
-{
-    struct name *n = &names[c->name];
-    const bool late = status != HIBLOOM_OK || c->doubtful;
-
+    if (!late && c->period > *period)
+        *period = c->period;
     for (int i = 0; i < ITEMS; i++)
         if ((c->items >> i & 1) != 0 && is_add(c)) {
-            const uint64_t last = clock_of(c->name) + (late ? LATE_US : 0);
             n->last_us[i] = last > n->last_us[i] ? last : n->last_us[i];
             n->newest_us[i] = n->latest_us;
         }
-}
-
-void windows_end(const struct call *c, hibloom_status status, bool open_end)
-{
-    note_period(c, status);
-    note_last(c, status);
-    names[c->name].adds_late[c->client] |= open_end && c->verb == VERB_ADD;
+    n->adds_late[c->client] |= open_end && c->verb == VERB_ADD;
 }
 
 void windows_after(int name, int who, const char *what, uint64_t root)
