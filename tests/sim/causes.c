@@ -69,14 +69,11 @@ uint64_t bound_ms(const struct call *c)
     const uint64_t deadline_ms = world.settled ? 0 : s->deadline_ms; /* the last look-ups have none */
     const uint64_t struck = world.faults - c->faults, held_ms = (world.held_us - c->held_us) / 1000;
     const uint64_t paused_ms = (world.paused_us[c->client] - c->paused_us) / 1000;
-    /* On a loop a WAIT for other calls comes before its answers. A filter that is nearly full takes items one by one. */
-    const uint64_t steps = 20 + 2 * c->times * (uint64_t)__builtin_popcount(c->items);
-    const uint64_t waits_ms = s->loop && s->min_replicas > 0 ? steps * s->replicas_ms : 0;
 
     if (deadline_ms != 0 && !has_several_steps(c)) /* whatever servers do */
         return deadline_ms + (c->by_pairs || s->loop ? 3 : 1) * s->timeout_ms + paused_ms + 100;
     if (deadline_ms != 0)
         return 4 * (deadline_ms + s->timeout_ms) + held_ms + 100;
-    return (1 + struck) * (s->retry_ms + 2 * s->timeout_ms) + 4 * s->timeout_ms + held_ms + waits_ms + 2000 +
+    return (1 + struck) * (s->retry_ms + 2 * s->timeout_ms) + 4 * s->timeout_ms + held_ms + 2000 +
            world.plan->latency_us; /* clients that make keys against each other take many round trips */
 }

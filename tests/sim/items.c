@@ -243,9 +243,7 @@ static void check_added(struct call *c, int item)
     n->in |= bit;
     if (kind_of(c->name)->window)
         windows_note_added(c, item);
-    /* What a window had as the call began may have ended since, and be added by another one. */
-    const bool ended = kind_of(c->name)->window && net_now_us() > c->begun_us + 1000000;
-    if (settings->min_replicas > 0 && !ended && !kind_of(c->name)->bare && !kind_of(c->name)->counting &&
+    if (settings->min_replicas > 0 && !kind_of(c->name)->bare && !kind_of(c->name)->counting &&
         !caused(CAUSE_SLOTS, 1) && c->verb != VERB_REPLACE && !lost && !caused(CAUSE_RESTART, c->begun_us) &&
         all_have_replicas(&n->seen, (int)settings->min_replicas) &&
         !replicas_have(c->name, oracle_item(item), (int)settings->min_replicas))
@@ -267,10 +265,7 @@ static void check_found(const struct call *c, int item, bool found)
                           (settings->from_replicas || copy_came_back() || world_had(FAULT_ISOLATE)) &&
                           caused(CAUSE_LOSS, 1); /* a server went back, and no connection was lost: it says yes */
 
-    /* A replica hides what has expired by its clock. That steps back in front of the guard. */
-    const bool hidden = settings->from_replicas && names[c->name].expiry_ms != 0 && caused(CAUSE_CLOCK, c->begun_us);
-
-    if (world.stale[c->client] || windows_depends_on_clocks(c->name) || forgot || (old_near && found) || hidden ||
+    if (world.stale[c->client] || windows_depends_on_clocks(c->name) || forgot || (old_near && found) ||
         names[c->name].seen.status != 0 || c->raw_at_begin != 0)
         return; /* keys that nobody would open: a handle may still know them by their guards */
     if (!found && (c->demanded & bit) != 0)

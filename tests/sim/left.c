@@ -112,12 +112,10 @@ void oracle_check_open(int client, int name, hibloom_status status, int before)
     look_again(name, may_go_by_itself(name), "something");
     const int raw = names[name].seen.status;
 
-    const bool in_the_way = raw == HIBLOOM_ENOTFOUND && status == HIBLOOM_EMISMATCH &&
-                            is_taken(name); /* no filter, but something */
     /* A link that no root tells of, and that lost a key, is mended first, which a stranger's string may prevent. */
     const bool mends = names[name].seen.lingering > 0 && (caused(CAUSE_KEYS, 1) || caused(CAUSE_LOSS, 1));
     const bool expired = (int)status == before && times_may_be_over(name);
-    if ((int)status != raw && raw != HIBLOOM_EBUSY && !mends && !kind_of(name)->bare && !in_the_way && !expired)
+    if ((int)status != raw && raw != HIBLOOM_EBUSY && !mends && !kind_of(name)->bare && !expired)
         oracle_fail("all is well, but client %d opens '%s' with \"%s\", and the keys say \"%s\"", client,
                     oracle_name(name), hibloom_strerror(status), hibloom_strerror((hibloom_status)raw));
 }
@@ -127,16 +125,9 @@ void oracle_check_answer(int client, int name, int item, bool found, bool new_st
     struct name *n = &names[name];
     const bool there = items_there(name, &n->seen, 1u << item) != 0;
 
-    const struct client_settings *settings = &world.plan->client[client];
-    const bool forgot = !new_store && (settings->from_replicas || grew_apart(name)) && kind_of(name)->growing &&
-                        caused(CAUSE_LOSS, 1);
-
-    if (windows_depends_on_clocks(name) || forgot || times_may_be_over(name))
+    if (windows_depends_on_clocks(name) || times_may_be_over(name))
         return; /* slices may be of a time that has not come yet */
-    /* The period has turned since it was asked. */
-    const bool was = kind_of(name)->window &&
-                     reader_has(world_fetch, &n->seen, oracle_item(item), clock_of(name) - LATE_US / 10);
-    if (n->seen.status == 0 && found != there && !(found && was) &&
+    if (n->seen.status == 0 && found != there &&
         (!found || world.plan->client[client].near == 0 || !caused(CAUSE_LOSS, 1)))
         oracle_fail("all is well, but client %d asks '%s' for item %d by %s store, and is told %s", client,
                     oracle_name(name), item, new_store ? "a new" : "its old", found ? "yes" : "no");
@@ -167,8 +158,7 @@ void oracle_check_end(void)
             world_had(FAULT_STRANGER))
             continue;
         look_again(i, EVERY_ITEM, "something");
-        const bool outlive = was_expired(i) && (names[i].crossed || names[i].crowded); /* their root (10) */
-        if (!caused(CAUSE_KEYS, 1) && !caused(CAUSE_LOSS, 1) && !outlive && has_stray_keys(i))
+        if (!caused(CAUSE_KEYS, 1) && !caused(CAUSE_LOSS, 1) && has_stray_keys(i))
             oracle_fail("'%s' has more keys than its roots tell of", oracle_name(i));
         if (has_late_bits(i))
             oracle_fail("late bits are left in '%s'", oracle_name(i));
