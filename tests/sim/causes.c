@@ -55,25 +55,20 @@ bool has_cause(const struct call *c, hibloom_status status)
     }
 }
 
-/* The library makes several exchanges for it, each with the deadline anew, or the client makes several calls. */
-static bool has_several_steps(const struct call *c)
-{
-    return (c->verb >= VERB_REPLACE && c->verb <= VERB_IMPORT) || c->verb == VERB_COMPARE;
-}
-
 /* Retries count from a failure, so each fault begins them again; a deadline is
  * one for the whole call, and bits are taken back behind it, in a time of their own (hibloom_store_deadline). */
 uint64_t bound_ms(const struct call *c)
 {
     const struct client_settings *s = &world.plan->client[c->client];
     const uint64_t deadline_ms = world.settled ? 0 : s->deadline_ms; /* the last look-ups have none */
-    const uint64_t struck = world.faults - c->faults, held_ms = (world.held_us - c->held_us) / 1000;
-    const uint64_t paused_ms = (world.paused_us[c->client] - c->paused_us) / 1000;
+    const uint64_t held_ms = (world.held_us - c->held_us) / 1000;
 
-    if (deadline_ms != 0 && !has_several_steps(c)) /* whatever servers do */
-        return deadline_ms + (c->by_pairs || s->loop ? 3 : 1) * s->timeout_ms + paused_ms + 100;
-    if (deadline_ms != 0)
+    /* The library makes several exchanges for it, each with the deadline anew, or the client makes several calls. */
+    if (deadline_ms != 0 && ((c->verb >= VERB_REPLACE && c->verb <= VERB_IMPORT) || c->verb == VERB_COMPARE))
         return 4 * (deadline_ms + s->timeout_ms) + held_ms + 100;
-    return (1 + struck) * (s->retry_ms + 2 * s->timeout_ms) + 4 * s->timeout_ms + held_ms + 2000 +
+    if (deadline_ms != 0) /* whatever servers do */
+        return deadline_ms + (c->by_pairs || s->loop ? 3 : 1) * s->timeout_ms +
+               (world.paused_us[c->client] - c->paused_us) / 1000 + 100;
+    return (1 + world.faults - c->faults) * (s->retry_ms + 2 * s->timeout_ms) + 4 * s->timeout_ms + held_ms + 2000 +
            world.plan->latency_us; /* clients that make keys against each other take many round trips */
 }

@@ -128,9 +128,9 @@ static void check_new(const struct call *c, int item, unsigned is_new)
 {
     struct name *n = &names[c->name];
     const uint32_t bit = 1u << item;
-    const bool window = kind_of(c->name)->window;
+    const struct kind *kind = kind_of(c->name);
 
-    if (kind_of(c->name)->bare || c->lives != n->lives || world.stale[c->client] ||
+    if (kind->bare || c->lives != n->lives || world.stale[c->client] ||
         (windows_depends_on_clocks(c->name) && world.plan->topology != STANDALONE) || n->seen.status != 0 ||
         grew_apart(c->name) || world.plan->client[c->client].near >= 2) {
         n->untold_adds |= bit; /* it may have won */
@@ -139,17 +139,18 @@ static void check_new(const struct call *c, int item, unsigned is_new)
     if (is_new > 1 && !c->doubtful)
         fail_call(c, "item %d is new %u times in one call", item, is_new);
     if (is_new > 0) {
-        if (!window || windows_counts_until_us(c) > clock_of(c->name)) { /* else it may have been new to others since */
+        if (!kind->window ||
+            windows_counts_until_us(c) > clock_of(c->name)) { /* else it may have been new to others since */
             n->winners[item] += !c->doubtful;
             n->doubtful_winners[item] += c->doubtful;
         }
-        if (!window && !c->doubtful && (c->had_at_begin & bit) != 0 && (c->had_not & bit) == 0)
+        if (!kind->window && !c->doubtful && (c->had_at_begin & bit) != 0 && (c->had_not & bit) == 0)
             fail_call(c, "item %d of '%s' is new, but was in as the call began", item, oracle_name(c->name));
-        if (n->winners[item] > 1 && !kind_of(c->name)->counting)
+        if (n->winners[item] > 1 && !kind->counting)
             fail_call(c, "item %d of '%s' is new to a second caller", item, oracle_name(c->name));
-    } else if (!(window ? caused(CAUSE_CLOCK, 1) : kind_of(c->name)->counting && somebody_may_remove(c->name)) &&
+    } else if (!(kind->window ? caused(CAUSE_CLOCK, 1) : kind->counting && somebody_may_remove(c->name)) &&
                n->winners[item] + n->doubtful_winners[item] == 0 &&
-               (window ? (c->settled & bit) != 0 : (n->untold_adds & bit) == 0) && (c->had_at_begin & bit) == 0 &&
+               (kind->window ? (c->settled & bit) != 0 : (n->untold_adds & bit) == 0) && (c->had_at_begin & bit) == 0 &&
                !items_cover(c->name, item) && !n->haunted /* bits of the filter before may cover it */ &&
                (items_under_way(c, c->name, EVERY_VERB) & bit) == 0 /* another add may win */) {
         fail_call(c, "item %d of '%s' is new to nobody", item, oracle_name(c->name));
@@ -213,38 +214,39 @@ static void check_added(struct call *c, int item)
 {
     struct name *n = &names[c->name];
     const uint32_t bit = 1u << item;
+    const struct kind *kind = kind_of(c->name);
     const struct client_settings *settings = &world.plan->client[c->client];
     const uint32_t there = items_there(c->name, &n->seen, bit);
     const bool lost = caused(CAUSE_LOSS, c->begun_us) || world.stale[c->client] || c->lives != n->lives ||
                       n->seen.status != 0 || windows_depends_on_clocks(c->name) ||
                       /* nothing tells that a bare bitmap was emptied, or made anew */
-                      (kind_of(c->name)->bare && (somebody_may_remove(c->name) || caused(CAUSE_KEYS, 1))) ||
+                      (kind->bare && (somebody_may_remove(c->name) || caused(CAUSE_KEYS, 1))) ||
                       /* a key that one server forgets comes back from another one */
                       (caused(CAUSE_KEYS, c->begun_us) && caused(CAUSE_SLOTS, c->begun_us));
     const bool from_cache = settings->near >= 2 /* what is as old as its age allows */ ||
                             (settings->near == 1 && copy_came_back());
 
-    if (is_add(c) && !settings->loop && settings->near == 1 && c->times == 1 && !kind_of(c->name)->growing &&
-        !kind_of(c->name)->window && !world.by_primary[c->client])
+    if (is_add(c) && !settings->loop && settings->near == 1 && c->times == 1 && !kind->growing && !kind->window &&
+        !world.by_primary[c->client])
         fail_call(c, "the add of item %d to '%s' is OK, but no primary was asked", item, oracle_name(c->name));
     if ((c->had & bit) == 0 && there == 0 && !lost && !from_cache)
         fail_call(c, "the add of item %d to '%s' is OK, but it is not in", item, oracle_name(c->name));
     /* A root that has forgotten its growth is only told again by those who meet its server: so does who opens it. */
     const struct link_seen *newest = &n->seen.link[n->seen.links > 0 ? n->seen.links - 1 : 0];
     const bool forgotten = n->seen.lingering > 0 && caused(CAUSE_LOSS, 1) && !world_met(c->client, key_of(newest, 0));
-    if (kind_of(c->name)->growing && there != 0 && !lost && !from_cache && !forgotten && !grew_apart(c->name) &&
+    if (kind->growing && there != 0 && !lost && !from_cache && !forgotten && !grew_apart(c->name) &&
         !reader_has(world_fetch, &n->seen, oracle_item(item), 0))
         fail_call(c, "the add of item %d to '%s' is OK, but no root tells of its link", item, oracle_name(c->name));
-    if (there == 0 || n->seen.status != 0 || (lost && kind_of(c->name)->window)) /* of an older life, or period */
+    if (there == 0 || n->seen.status != 0 || (lost && kind->window)) /* of an older life, or period */
         return;
     n->low[item] += is_add(c) ? (int)c->times : 1;
-    if (n->spoiled || (kind_of(c->name)->counting && n->low[item] <= 0))
+    if (n->spoiled || (kind->counting && n->low[item] <= 0))
         return;
     n->in |= bit;
-    if (kind_of(c->name)->window)
+    if (kind->window)
         windows_note_added(c, item);
-    if (settings->min_replicas > 0 && !kind_of(c->name)->bare && !kind_of(c->name)->counting &&
-        !caused(CAUSE_SLOTS, 1) && c->verb != VERB_REPLACE && !lost && !caused(CAUSE_RESTART, c->begun_us) &&
+    if (settings->min_replicas > 0 && !kind->bare && !kind->counting && !caused(CAUSE_SLOTS, 1) &&
+        c->verb != VERB_REPLACE && !lost && !caused(CAUSE_RESTART, c->begun_us) &&
         all_have_replicas(&n->seen, (int)settings->min_replicas) &&
         !replicas_have(c->name, oracle_item(item), (int)settings->min_replicas))
         fail_call(c, "the add of item %d to '%s' is OK, but fewer than %d replicas have it", item, oracle_name(c->name),
@@ -256,11 +258,11 @@ static void check_added(struct call *c, int item)
 static void check_found(const struct call *c, int item, bool found)
 {
     const uint32_t bit = 1u << item;
+    const struct kind *kind = kind_of(c->name);
     const struct client_settings *settings = &world.plan->client[c->client];
 
     /* A server that forgot the growth is asked on: by a reader, or as a handle knew it before, and looks no more. */
-    const bool forgot = (settings->from_replicas || grew_apart(c->name)) && kind_of(c->name)->growing &&
-                        caused(CAUSE_LOSS, 1);
+    const bool forgot = (settings->from_replicas || grew_apart(c->name)) && kind->growing && caused(CAUSE_LOSS, 1);
     const bool old_near = settings->near > 0 &&
                           (settings->from_replicas || copy_came_back() || world_had(FAULT_ISOLATE)) &&
                           caused(CAUSE_LOSS, 1); /* a server went back, and no connection was lost: it says yes */
@@ -276,7 +278,7 @@ static void check_found(const struct call *c, int item, bool found)
         fail_call(c, "\"yes\", but the window '%s' should have forgotten item %d", oracle_name(c->name), item);
     else if (found && (c->had & bit) == 0 && settings->near < 2 &&
              /* a further link outlives the first, and of several keys each is emptied by itself */
-             !((kind_of(c->name)->growing || kind_of(c->name)->partitioned) && c->lives != names[c->name].lives))
+             !((kind->growing || kind->partitioned) && c->lives != names[c->name].lives))
         fail_call(c, "\"yes\", but '%s' never had item %d", oracle_name(c->name), item);
 }
 

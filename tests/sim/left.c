@@ -2,10 +2,13 @@
 #include "sim/names.h"
 
 /* A link takes the items that it is meant for, and another one is made (struct spec, growth). Only a large one tells: a
- * filter with no more bits than the items of its capacity set. `alone`: nobody else fills it. Calls that are on their
- * way at once leave room to each other, so the last two links may be far from full. */
-static void check_room(const struct call *c, bool alone)
+ * filter with no more bits than the items of its capacity set. Calls of a loop that are on their way at once leave room to
+ * each other, not to other handles, so the last two links may be far from full. Where some have failed many adds may
+ * arrive that nobody has counted. */
+static void check_room(const struct call *c, bool unclean)
 {
+    const bool looped = world.plan->client[0].loop; /* the only one of those that fills */
+    const bool alone = !looped || (world.plan->clients == 1 && !unclean);
     const struct filter_seen *seen = &names[c->name].seen;
     const bool filled = kind_of(c->name)->growing &&
                         (names[c->name].did & (1u << VERB_CLEAR | 1u << VERB_MERGE | 1u << VERB_LOAD |
@@ -22,7 +25,7 @@ static void check_room(const struct call *c, bool alone)
         for (size_t i = 0; i < bits / 8; i++)
             set += (uint64_t)__builtin_popcount((unsigned char)string->bytes[i]);
         all += set;
-        if (alone && set * 20 > bits * (world.plan->client[0].loop ? 11 : 12)) /* its capacity sets half of them */
+        if (alone && set * 20 > bits * (looped ? 11 : 12)) /* its capacity sets half of them */
             fail_call(c, "link %d of '%s' is overfull: %d of %d bits", (int)l, oracle_name(c->name), (int)set,
                       (int)bits);
     }
@@ -76,12 +79,9 @@ void check_left(const struct call *c, bool unclean)
 {
     struct name *n = &names[c->name];
     const bool bare = kind_of(c->name)->bare;
-    const bool looped = world.plan->client[0].loop; /* the only one of those that fills */
 
-    /* Calls of a loop that are on their way at once leave room to each other, not to other handles. Where some have
-     * failed many adds may arrive that nobody has counted. */
     if (c->verb == VERB_FILL)
-        check_room(c, !looped || (world.plan->clients == 1 && !unclean));
+        check_room(c, unclean);
     if (c->verb == VERB_REPAIR && c->alone && world.faults == c->faults && n->seen.status == HIBLOOM_ECORRUPT &&
         !kind_of(c->name)->growing && !world.stale[c->client] &&
         world.held_us < 900000 /* else an expire may let other keys go before the root (hibloom_expire) */)

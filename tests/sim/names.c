@@ -331,7 +331,7 @@ void look_again(int name, uint32_t may_go, const char *what)
     leave(name, same || !kind_of(name)->counting ? gone : n->in);
 }
 
-void names_begin_world(void)
+void oracle_begin_world(void)
 {
     for (int i = 0; i < NAMES; i++) {
         struct filter_seen *seen = &names[i].seen;
@@ -342,4 +342,5 @@ void names_begin_world(void)
     words[0] = '\0';
     for (int i = 0; i < (int)world.plan->names; i++)
         read_name(i, &names[i].seen);
+    watch_begin_world();
 }

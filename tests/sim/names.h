@@ -110,7 +110,6 @@ bool is_taken(int name);                              /* a string is under the n
 
 /* ---- Moments ---- */
 
-void names_begin_world(void);
 void read_name(int name, struct filter_seen *);
 /* Reads the keys again: items that are not in any more may only be these. */
 void look_again(int name, uint32_t may_go, const char *what);

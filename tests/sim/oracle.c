@@ -273,9 +273,3 @@ void oracle_end(struct call *c, hibloom_status status, const bool *answers, cons
         fail_call(c, "OK, but the filter that it opened as '%s' was not there", oracle_name(c->name));
     items_check(c, answers);
 }
-
-void oracle_begin_world(void)
-{
-    names_begin_world();
-    watch_begin_world();
-}

@@ -84,13 +84,11 @@ static void serves(int client, int server, bool by_replica, struct blob key, con
  * until the client sends its commands. Whether there is room for them by then, nobody can tell beforehand. */
 static void writes(int client, struct blob key, uint64_t sent_us)
 {
-    int ordinal = 0; /* of several calls nobody knows which one it is, and what waits before it */
-
-    for (const struct call *c = calls; c != NULL; c = c->next) {
-        if (c->client == client && ordinal != 0 && c->ordinal != ordinal)
-            return;
-        ordinal = c->client == client ? c->ordinal : ordinal;
-    }
+    /* of several calls nobody knows which one it is, and what waits before it */
+    for (const struct call *c = calls; c != NULL; c = c->next)
+        for (const struct call *other = c->next; other != NULL && c->client == client; other = other->next)
+            if (other->client == client && other->ordinal != c->ordinal)
+                return;
     for (struct call *c = calls; c != NULL; c = c->next) {
         const struct kind *kind = kind_of(c->name);
         if (c->client != client || !is_add(c) || c->handle == 0 || kind->counting || kind->growing || kind->window ||
@@ -246,13 +244,13 @@ void oracle_after_command(struct command_seen *seen, struct blob reply)
     served_by[seen->client] = seen->server;
 }
 
-/* The key that a filter lacks, of which the call has been told. */
-static void note_broken(const struct call *c, hibloom_status status)
+void watch_end(const struct call *c, hibloom_status status, bool open_end)
 {
     struct name *n = &names[c->name];
     const struct link_seen *link = &n->seen.link[0];
     unsigned lost = 0;
 
+    /* The key that the filter lacks, of which the call has been told. */
     for (uint32_t k = 0; k < link->root.keys && n->seen.links > 0; k++)
         if (link->lost[k]) {
             n->broke_key[c->client] = k;
@@ -261,13 +259,8 @@ static void note_broken(const struct call *c, hibloom_status status)
     const bool told = status == HIBLOOM_ECORRUPT && c->verb <= VERB_LOOK && lost == 1 && n->there == c->handle;
     n->broke[c->client] = told ? c->handle : 0;
     n->broke_us[c->client] = net_now_us();
-}
-
-void watch_end(const struct call *c, hibloom_status status, bool open_end)
-{
-    note_broken(c, status);
     if (c->verb == VERB_OPEN)
-        names[c->name].shown_us[c->client] = net_now_us();
+        n->shown_us[c->client] = net_now_us();
     served[c->client].late = open_end || (served[c->client].late && served[c->client].ended == c->ordinal);
     served[c->client].ended = c->ordinal; /* of pairs each part */
 }

@@ -58,8 +58,10 @@ void windows_before(int name)
     struct name *n = &names[name];
 
     note_clock(name);
-    n->counted = kind_of(name)->window ? items_that_count(name) : 0;
-    for (size_t l = 0; l < CALL_KEYS && kind_of(name)->window; l++)
+    if (!kind_of(name)->window)
+        return;
+    n->counted = items_that_count(name);
+    for (size_t l = 0; l < CALL_KEYS; l++)
         n->placed[l] = n->seen.status == 0 ? items_placed(name, l) : EVERY_ITEM;
 }
 
