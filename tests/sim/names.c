@@ -311,7 +311,8 @@ void look_again(int name, uint32_t may_go, const char *what)
         times_check_listed(name, &seen, &n->seen);
     memcpy(&n->seen, &seen, offsetof(struct filter_seen, link) + (seen.links + seen.lingering) * sizeof *seen.link);
     const uint64_t expiry_ms = world_expiry_ms(root_key(name));
-    times_look(name, expiry_ms);
+    if (expiry_ms != 0 && (n->expiry_ms == 0 || expiry_ms > n->expiry_ms))
+        n->later_us = net_now_us();
     n->expiry_ms = expiry_ms;
     windows_look(name);
     /* Nobody opens it any more, and each client that finds it goes on with its removal. */

@@ -182,11 +182,15 @@ void oracle_begin(struct call *c)
     c->raw_at_begin = n->seen.status;
     c->run = world_run(root_key(c->name));
     c->alone = true;
-    for (struct call *other = calls; other != NULL; other = other->next)
-        if (other->name == c->name)
-            c->alone = other->alone = false;
     times_begin(c);
     windows_begin(c);
+    for (struct call *other = calls; other != NULL; other = other->next)
+        if (other->name == c->name) {
+            c->alone = other->alone = false;
+            c->settled &= ~other->items;
+            other->settled &= ~c->items;
+            times_meet(c, other);
+        }
     watch_begin(c);
     note_handle(c);
     c->next = calls;

@@ -81,14 +81,6 @@ void times_check_listed(int name, const struct filter_seen *now, const struct fi
         }
 }
 
-void times_look(int name, uint64_t expiry_ms)
-{
-    struct name *n = &names[name];
-
-    if (expiry_ms != 0 && (n->expiry_ms == 0 || expiry_ms > n->expiry_ms))
-        n->later_us = net_now_us();
-}
-
 static bool only_grows(const struct call *c)
 {
     return c->verb == VERB_OPEN || is_add(c) || c->verb == VERB_FILL;
@@ -109,14 +101,6 @@ static void note_growth(int name, int client)
     }
 }
 
-void times_cross(struct blob key)
-{
-    const int name = name_of_key(key);
-
-    for (struct call *c = calls; c != NULL; c = c->next)
-        c->crossed |= c->name == name;
-}
-
 static bool expires_alone(int name, int client)
 {
     bool alone = false;
@@ -126,24 +110,24 @@ static bool expires_alone(int name, int client)
     return alone && !names[name].expire_failed && !names[name].repair_failed;
 }
 
-void times_begin(struct call *c)
+void times_meet(struct call *c, struct call *other)
 {
     struct name *n = &names[c->name];
 
-    c->undisturbed = true;
-    for (struct call *other = calls; other != NULL; other = other->next) {
-        if (other->name != c->name)
-            continue;
-        n->crowded |= may_change_keys(other) && may_change_keys(c) && other->verb != VERB_EXPIRE &&
-                      c->verb != VERB_EXPIRE && !(only_grows(other) && only_grows(c));
-        if (other->verb == VERB_EXPIRE && c->verb == VERB_EXPIRE) {
-            c->crossed = other->crossed = true;
-            n->crossed |= (other->arg == 0) != (c->arg == 0);
-        }
-        c->undisturbed &= !may_change_keys(other);
-        other->undisturbed &= !may_change_keys(c);
+    n->crowded |= may_change_keys(other) && may_change_keys(c) && other->verb != VERB_EXPIRE &&
+                  c->verb != VERB_EXPIRE && !(only_grows(other) && only_grows(c));
+    if (other->verb == VERB_EXPIRE && c->verb == VERB_EXPIRE) {
+        c->crossed = other->crossed = true;
+        n->crossed |= (other->arg == 0) != (c->arg == 0);
     }
-    c->agreed = n->seen.status == 0 && times_agree(c->name, 0);
+    c->undisturbed &= !may_change_keys(other);
+    other->undisturbed &= !may_change_keys(c);
+}
+
+void times_begin(struct call *c)
+{
+    c->undisturbed = true;
+    c->agreed = names[c->name].seen.status == 0 && times_agree(c->name, 0);
     c->expiry_ms = world_expiry_ms(root_key(c->name));
 }
 

@@ -91,9 +91,11 @@ static void writes(int client, struct blob key, uint64_t sent_us)
                 return;
     for (struct call *c = calls; c != NULL; c = c->next) {
         const struct kind *kind = kind_of(c->name);
+        const struct name *n = &names[c->name];
+        const int number = number_of(c->name, key);
         if (c->client != client || !is_add(c) || c->handle == 0 || kind->counting || kind->growing || kind->window ||
-            kind->bare || number_of(c->name, key) < 0 ||
-            (world.plan->pieces != 0 && names[c->name].unclean)) /* what a call left that failed is read by and by */
+            kind->bare || number < 0 ||
+            (world.plan->pieces != 0 && n->unclean)) /* what a call left that failed is read by and by */
             continue;
         /* more than 64 KB of commands, where they do not go by bitmaps */
         if (c->verb == VERB_ADD_NEW && c->times == TIMES_MOST && __builtin_popcount(c->items) == ITEMS &&
@@ -101,13 +103,12 @@ static void writes(int client, struct blob key, uint64_t sent_us)
             fail_call(c, "it sets many bits in '%s', and has not asked first whether it is there",
                       oracle_name(c->name));
         /* once a guard has failed, the calls behind it ask it first */
-        if (names[c->name].broke[client] == c->handle && c->begun_us >= names[c->name].broke_us[client] &&
-            !world.misled[client] && !caused(CAUSE_LOSS, c->begun_us) &&
-            names[c->name].broke_key[client] == (uint32_t)number_of(c->name, key) && !names[c->name].unclean &&
-            !holds(world_fetch(NULL, key), c->ids[number_of(c->name, key)]))
+        if (n->broke[client] == c->handle && c->begun_us >= n->broke_us[client] && !world.misled[client] &&
+            !caused(CAUSE_LOSS, c->begun_us) && n->broke_key[client] == (uint32_t)number && !n->unclean &&
+            !holds(world_fetch(NULL, key), c->ids[number]))
             fail_call(c, "it sets bits in a key of '%s' which it was told is lost", oracle_name(c->name));
         /* What was redirected in the call goes on, if the call is as young. A proof that is late is asked once more. */
-        const uint64_t shown = names[c->name].shown_us[client];
+        const uint64_t shown = n->shown_us[client];
         const uint64_t since = shown < c->begun_us && world.redirected_us[client] >= c->begun_us ? c->begun_us : shown;
         if (!caused(CAUSE_LOSS, c->begun_us) && !world.misled[client] && world.struck[client] <= c->struck + 1 &&
             sent_us > since + 110000)
@@ -221,8 +222,9 @@ static void check_make(const struct command_seen *seen, struct blob reply)
 {
     if (reply.len > sizeof "$93\r\n+" && strncmp(reply.bytes, "$93\r\n+", 6) == 0) /* and the trailer */
         makes(reply.bytes + 6 + 56);
-    else if (world_expiry_ms(seen->key) != seen->expiry_ms)
-        times_cross(seen->key);
+    else if (world_expiry_ms(seen->key) != seen->expiry_ms) /* it gives a filter another time to live */
+        for (struct call *c = calls; c != NULL; c = c->next)
+            c->crossed |= c->name == name_of_key(seen->key);
     if (world_strangers_at(seen->server, seen->argc, seen->argv) < seen->strangers)
         oracle_fail("%s of client %d takes a string that somebody else has put there", seen->place, seen->client);
 }

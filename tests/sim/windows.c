@@ -38,11 +38,6 @@ void windows_begin(struct call *c)
 {
     for (int i = 0; i < ITEMS; i++)
         c->settled |= (c->begun_clock_us > names[c->name].last_us[i] ? 1u : 0) << i;
-    for (struct call *other = calls; other != NULL; other = other->next)
-        if (other->name == c->name) {
-            c->settled &= ~other->items;
-            other->settled &= ~c->items;
-        }
 }
 
 void windows_look(int name)
