@@ -281,7 +281,7 @@ static uint64_t sent_again(const struct client *c)
     return stats.in_doubt + stats.retries + stats.redirects; /* what is carried out behind a refusal is in doubt, too */
 }
 
-static void begin(struct running *r, const struct step *step, const char *how)
+static void begin(struct running *r, const struct step *step)
 {
     const int id = r->client->id;
 
@@ -292,9 +292,9 @@ static void begin(struct running *r, const struct step *step, const char *how)
     r->busy = true;
     r->again = sent_again(r->client);
     for (struct call *call = r->calls; call < r->calls + r->parts; call++) {
-        world_say("call %d of client %d%s: %s '%s' items %x, %d of them%s", world.call[id], id, how,
-                  verb_names[step->verb], oracle_name(call->name), (unsigned)call->items, (int)r->count,
-                  r->by_pairs ? ", by pairs" : "");
+        world_say("call %d of client %d%s: %s '%s' items %x, %d of them%s", world.call[id], id,
+                  r->client->loop != NULL ? " on a loop" : "", verb_names[step->verb], oracle_name(call->name),
+                  (unsigned)call->items, (int)r->count, r->by_pairs ? ", by pairs" : "");
         oracle_begin(call);
     }
 }
@@ -547,7 +547,7 @@ static hibloom_status call_blocking(struct client *c, const struct step *step)
     world.connects[c->id] = world.connects_most[c->id] = 0;
     if (what.verb == VERB_LOAD)
         what.items = c->saved;
-    begin(r, &what, "");
+    begin(r, &what);
     const uint64_t near = stats_of(c).items_near;
     const hibloom_status status = do_blocking(c, r, &what);
     if (needs_handle(what.verb))
@@ -601,9 +601,8 @@ static void step_blocking(struct client *c, const struct step *step)
         close_handle(c, step->name);
         return;
     }
-    if (step->verb == VERB_LOAD && (c->saved == 0 || c->saved_name != step->name))
-        return;
-    if (plan_kind(world.plan, step->name)->bare && (step->verb >= VERB_DELETE && step->verb <= VERB_LOAD))
+    if ((step->verb == VERB_LOAD && (c->saved == 0 || c->saved_name != step->name)) ||
+        (plan_kind(world.plan, step->name)->bare && step->verb >= VERB_DELETE && step->verb <= VERB_LOAD))
         return;
     for (size_t part = 0; part < parts_of(c, step) && needs_handle(step->verb); part++) {
         const int name = name_of(step, part);
@@ -726,7 +725,7 @@ static void call_async(struct client *c, const struct step *step)
         turn(c);
     if (!is_busy(c))
         world.stale[c->id] = world.by_primary[c->id] = false;
-    begin(r, step, " on a loop");
+    begin(r, step);
     const hibloom_status status = do_async(c, r, step);
     if (status != HIBLOOM_OK && r->busy)
         end(r, status);

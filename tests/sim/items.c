@@ -1,7 +1,7 @@
 /* items.c: items of adds, removes and look-ups. See names.h. */
 #include "sim/names.h"
 
-#include <stddef.h>
+#include <string.h>
 
 /* Then it is not new to anybody. */
 bool items_cover(int name, int item)
@@ -115,12 +115,11 @@ static unsigned times_new(const struct call *c, const bool *answers, size_t at)
     return n;
 }
 
-bool grew_apart(int name)
+/* A primary that had lost its office may have been told of a growth: who has met its heir before it is not. */
+static bool grew_apart(int name)
 {
-    bool misled = false;
+    const bool misled = memchr(world.misled, true, sizeof world.misled) != NULL;
 
-    for (int i = 0; i < CLIENTS; i++)
-        misled |= world.misled[i];
     return misled && world_had(FAULT_ISOLATE) && kind_of(name)->growing && world.last_us[CAUSE_LOSS] != 0;
 }
 
@@ -205,7 +204,8 @@ static bool replicas_have(int name, struct blob item, int wanted)
     return wanted == replicas ? found == choices : found > 0;
 }
 
-bool copy_came_back(void)
+/* An older copy was put in a filter's place by hand: nothing tells of it. */
+static bool copy_came_back(void)
 {
     return world_had(FAULT_STRANGER) && caused(CAUSE_LOSS, 1);
 }

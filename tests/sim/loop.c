@@ -4,6 +4,7 @@
 #include <hibloom/async.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { SOCKETS_MAX = 64 };
 
@@ -88,8 +89,7 @@ void loop_turn(struct loop *loop, uint64_t us)
     const nfds_t count = loop->count;
     const uint64_t until = net_now_us() + us;
 
-    for (nfds_t i = 0; i < count; i++)
-        fds[i] = loop->watched[i];
+    memcpy(fds, loop->watched, count * sizeof *fds);
     (void)sockets_poll(fds, count, loop->rings_us < until ? loop->rings_us : until);
     if (net_now_us() >= loop->rings_us) {
         loop->rings_us = NEVER;

@@ -108,7 +108,7 @@ void oracle_after_loss(void)
         /* A root of several may be "creating" there, without its list: whoever opens it goes on. */
         const bool whole = names[i].seen.status != HIBLOOM_ECORRUPT; /* else it was damaged before */
         look_again(i, everybody_waits(i) && !has_several_keys(i) ? 0 : EVERY_ITEM, "a loss");
-        if (everybody_waits(i) && whole && names[i].seen.status == HIBLOOM_ECORRUPT)
+        if (whole && everybody_waits(i) && names[i].seen.status == HIBLOOM_ECORRUPT)
             oracle_fail("a loss leaves '%s' damaged, and everybody waits for replicas", oracle_name(i));
         end_life(i); /* who was told "new" may have been told so of a write that is lost */
         if (kind_of(i)->window)
@@ -118,6 +118,11 @@ void oracle_after_loss(void)
 }
 
 /* ---- Calls ---- */
+
+static bool asks(const struct call *c)
+{
+    return is_add(c) || c->verb == VERB_LOOK || c->verb == VERB_REMOVE;
+}
 
 /* Is a further call of the client on the filter under way? `same`: of the same verb. */
 static bool has_another(const struct call *c, bool same)
@@ -136,24 +141,23 @@ static void check_told(const struct call *c, hibloom_status status)
     uint64_t *known = &n->run[c->client];
     const uint64_t now = world_run(root_key(c->name));
     const struct client_settings *s = &world.plan->client[c->client];
-    const bool adds = is_add(c); /* which go on in the middle */
 
     if (c->verb == VERB_OPEN || status == HIBLOOM_ELOST)
         /* by ELOST of a map, and at a replica that it takes for a primary, it has not met that run yet */
         *known = status == HIBLOOM_OK && now == c->run && world.by_primary[c->client] ? now : 0;
-    if ((!adds && c->verb != VERB_LOOK && c->verb != VERB_REMOVE) || status != HIBLOOM_OK || world.stale[c->client] ||
+    if (!asks(c) || status != HIBLOOM_OK || world.stale[c->client] ||
         !world.by_primary[c->client]) /* it may not have met the other run */
         return;
-    const bool first = n->owed[c->client] != c->run;
-    if (*known != 0 && *known != c->run && adds && (first || c->begun_us < n->owed_us[c->client])) {
+    const bool first = n->owed[c->client] != c->run, other = *known != 0 && *known != c->run;
+    if (other && is_add(c) && (first || c->begun_us < n->owed_us[c->client])) { /* it goes on in the middle */
         n->owed_us[c->client] = first ? net_now_us() : n->owed_us[c->client];
         n->owed[c->client] = c->run;
         return;
     }
     /* one part of pairs may have been answered before another part met the other run */
     const bool met = !c->by_pairs || world.connects_most[c->client] == 0;
-    if (*known != 0 && *known != c->run && now == c->run && met && !s->accept_restarts && !s->from_replicas &&
-        s->near < 2 && !caused(CAUSE_SLOTS, 1) && !caused(CAUSE_DENIAL, 1) && !has_another(c, false) &&
+    if (other && now == c->run && met && !s->accept_restarts && !s->from_replicas && s->near < 2 &&
+        !caused(CAUSE_SLOTS, 1) && !caused(CAUSE_DENIAL, 1) && !has_another(c, false) &&
         !(world.plan->topology == CLUSTER && (has_several_keys(c->name) || kind_of(c->name)->growing)))
         fail_call(c, "OK, but its handle of '%s' was not told that the server is another run %lx, not %lx",
                   oracle_name(c->name), c->run, *known);
@@ -198,11 +202,6 @@ void oracle_begin(struct call *c)
     n->did |= 1u << c->verb;
     n->may[c->client] |= 1u << c->verb;
     items_begin(c);
-}
-
-static bool asks(const struct call *c)
-{
-    return (c->verb >= VERB_ADD && c->verb <= VERB_LOOK) || c->verb == VERB_REMOVE;
 }
 
 /* What the keys have become of it, and what of it may still arrive. */
@@ -256,12 +255,6 @@ void oracle_end(struct call *c, hibloom_status status, const bool *answers, cons
     if (leaves_late_bits(c, status, unclean))
         fail_call(c, "it leaves late bits in '%s'", oracle_name(c->name));
     items_end(c, status);
-    if (status == HIBLOOM_OK) {
-        if (c->verb != VERB_EXPIRE && !has_another(c, true))
-            n->may[c->client] &= ~(1u << c->verb);
-        check_left(c, unclean);
-        watch_check(c, answers);
-    }
     check_connects(c);
     if (took_ms > bound_ms(c))
         fail_call(c, "it took %llu ms", (unsigned long long)took_ms);
@@ -270,6 +263,10 @@ void oracle_end(struct call *c, hibloom_status status, const bool *answers, cons
             fail_call(c, "it is %s: %s without a cause: %s", verb_names[c->verb], hibloom_strerror(status), text);
         return;
     }
+    if (c->verb != VERB_EXPIRE && !has_another(c, true))
+        n->may[c->client] &= ~(1u << c->verb);
+    check_left(c, unclean);
+    watch_check(c, answers);
     c->handle_met |= is_met(c);
     /* An add to a window begins with a proof of the root that is no older than 0.1 s (docs/format.md, 16). */
     if (asks(c) && !c->handle_met && !world.stale[c->client] && world.plan->client[c->client].near < 2 &&

@@ -53,13 +53,13 @@ const char *oracle_words(void); /* the first promise that was broken */
 void oracle_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void fail_call(const struct call *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Where the client calls it a handle's, it has opened the filter before. */
+/* Whether a call of that verb goes by a handle. */
 static inline bool needs_handle(enum verb verb)
 {
     return verb != VERB_OPEN && verb != VERB_DELETE && verb != VERB_REPLACE && verb != VERB_REPAIR &&
            verb != VERB_LIST && verb != VERB_IMPORT;
 }
-/* Then the filter that the handle has opened is gone. */
+/* Whether it says that the filter which the handle has opened is gone, or damaged. */
 static inline bool loses_handle(hibloom_status status)
 {
     return status == HIBLOOM_ENOTFOUND || status == HIBLOOM_EMISMATCH || status == HIBLOOM_ECORRUPT;
