@@ -65,7 +65,11 @@ bool leaves_late_bits(const struct call *c, hibloom_status status, bool unclean)
                        net_now_us() < c->begun_us + 1000 * (world.plan->client[c->client].deadline_ms +
                                                             world.plan->client[c->client].timeout_ms);
 
-    if (!is_add(c) || kind_of(c->name)->bare || unclean || (world.had & ~harmless) != 0 ||
+    /* What takes them back had a command's time, too, and got no answer in it. */
+    const bool unanswered = status == HIBLOOM_ETIMEDOUT && !timed &&
+                            world.held_us >= c->held_us + 1000 * world.plan->client[c->client].timeout_ms;
+
+    if (!is_add(c) || kind_of(c->name)->bare || unclean || unanswered || (world.had & ~harmless) != 0 ||
         world.plan->pieces /* some come behind what takes them back */ || (names[c->name].unclean && !timed))
         return false;
     for (const struct call *other = calls; other != NULL; other = other->next)
@@ -92,7 +96,10 @@ void check_left(const struct call *c, bool unclean)
     if (c->alone && !unclean && c->verb == VERB_CLEAR && n->seen.status == 0 &&
         items_there(c->name, &n->seen, (1u << ITEMS) - 1) != 0)
         fail_call(c, "'%s' was cleared, but items are in", oracle_name(c->name));
-    if (alone && (c->verb == VERB_DROP || c->verb == VERB_DELETE) && world_count_keys(oracle_name(c->name)) > 0)
+    const bool grows_late = kind_of(c->name)->growing &&
+                            commands_may_be_late(); /* what takes a further link away again */
+    if (alone && !grows_late && (c->verb == VERB_DROP || c->verb == VERB_DELETE) &&
+        world_count_keys(oracle_name(c->name)) > 0)
         fail_call(c, "'%s' was removed, but has keys", oracle_name(c->name));
     times_check_left(c);
 }

@@ -157,7 +157,9 @@ static bool is_unsettled(const struct call *c)
 {
     const uint64_t since = names[c->name].unsettled_us;
 
-    return since != 0 && (commands_may_be_late() || world_had(FAULT_DISCONNECT) || c->begun_us < since + 20000);
+    const bool held = world_had(FAULT_DISCONNECT) || world_had(FAULT_SLOW) || world_had(FAULT_MEET);
+
+    return since != 0 && (commands_may_be_late() || held || c->begun_us < since + 20000);
 }
 
 void times_end(struct call *c, hibloom_status status, bool open_end)

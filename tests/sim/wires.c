@@ -232,7 +232,7 @@ static void note_server(struct wire *wire)
     const bool believes = !wire->knew || world.plan->client[wire->client].from_replicas;
     world.stale[wire->client] |= s->isolated || (lags && believes);
     world.misled[wire->client] |= s->isolated || (lags && !wire->knew);
-    world.by_primary[wire->client] |= s->primary < 0;
+    world.by_primary[wire->client] |= s->primary < 0 && wire->server < data_count;
     world.connects[wire->client] = 0;
     met[wire->client].runs[wire->server] = s->node.history;
 }
