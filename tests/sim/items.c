@@ -115,8 +115,7 @@ static unsigned times_new(const struct call *c, const bool *answers, size_t at)
     return n;
 }
 
-/* A primary that had lost its office may have been told of a growth: who has met its heir before it is not. */
-static bool grew_apart(int name)
+bool grew_apart(int name)
 {
     const bool misled = memchr(world.misled, true, sizeof world.misled) != NULL;
 
@@ -205,7 +204,7 @@ static bool replicas_have(int name, struct blob item, int wanted)
 }
 
 /* An older copy was put in a filter's place by hand: nothing tells of it. */
-static bool copy_came_back(void)
+bool copy_came_back(void)
 {
     return world_had(FAULT_STRANGER) && caused(CAUSE_LOSS, 1);
 }
@@ -245,7 +244,9 @@ static void check_added(struct call *c, int item)
     n->in |= bit;
     if (kind->window)
         windows_note_added(c, item);
-    if (settings->min_replicas > 0 && !kind->bare && !kind->counting && !caused(CAUSE_SLOTS, 1) &&
+    /* What a window had as the call began may have ended since, and be added by another one. */
+    const bool ended = kind->window && net_now_us() > c->begun_us + 1000000;
+    if (settings->min_replicas > 0 && !ended && !kind->bare && !kind->counting && !caused(CAUSE_SLOTS, 1) &&
         c->verb != VERB_REPLACE && !lost && !caused(CAUSE_RESTART, c->begun_us) &&
         all_have_replicas(&n->seen, (int)settings->min_replicas) &&
         !replicas_have(c->name, oracle_item(item), (int)settings->min_replicas))
@@ -267,7 +268,10 @@ static void check_found(const struct call *c, int item, bool found)
                           (settings->from_replicas || copy_came_back() || world_had(FAULT_ISOLATE)) &&
                           caused(CAUSE_LOSS, 1); /* a server went back, and no connection was lost: it says yes */
 
-    if (world.stale[c->client] || windows_depends_on_clocks(c->name) || forgot || (old_near && found) ||
+    /* A replica hides what has expired by its clock. That steps back in front of the guard. */
+    const bool hidden = settings->from_replicas && names[c->name].expiry_ms != 0 && caused(CAUSE_CLOCK, c->begun_us);
+
+    if (world.stale[c->client] || windows_depends_on_clocks(c->name) || forgot || (old_near && found) || hidden ||
         names[c->name].seen.status != 0 || c->raw_at_begin != 0)
         return; /* keys that nobody would open: a handle may still know them by their guards */
     if (!found && (c->demanded & bit) != 0)

@@ -22,6 +22,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* It goes by answers of a server that has since lost what they told of. */
+static bool goes_by_lost_answers(int client)
+{
+    for (const struct call *c = calls; c != NULL; c = c->next)
+        if (c->client == client && caused(CAUSE_LOSS, c->begun_us))
+            return true;
+    return false;
+}
+
 /* ---- Scripts, and what ends a life ---- */
 
 void oracle_before(void)
@@ -64,7 +73,7 @@ void oracle_after(int who, const char *what)
         const uint64_t generation = whole ? names[i].seen.link[0].root.generation : 0;
         const bool replaces = strcmp(what, "EVAL.replace") == 0, left = replaces && some_key_is_left(i);
         const bool legitimate = slept || who < 0 || kind_of(i)->bare || world.misled[who] ||
-                                world.last_us[CAUSE_KEYS] != 0 || something_may_arrive(i);
+                                goes_by_lost_answers(who) || world.last_us[CAUSE_KEYS] != 0 || something_may_arrive(i);
         look_again(i,
                    strcmp(what, "EVAL.undo") == 0 && !may ? names[i].veiled
                    : !legitimate || !may                  ? 0
