@@ -150,6 +150,16 @@ static bool find_place(struct wire *wire, struct anchor *at, size_t argc, const 
 
 static void check_wait(void *wire);
 
+/* A WAIT stops the whole connection. So something was to come before it, and a greeting is nothing. */
+static void note_wait(struct wire *wire, const char *place)
+{
+    const bool waits = wire->session.waits && wire->session.wait_replicas > 0;
+
+    if (waits && !wire->touched)
+        oracle_fail("client %d waits for replicas of nothing", wire->client);
+    wire->touched = !waits && (wire->touched || strcmp(place, "INFO") != 0);
+}
+
 /* False: it goes on waiting. */
 static bool answer_wait(struct wire *wire)
 {
@@ -309,6 +319,7 @@ static void execute(struct wire *wire, const struct anchor *at, size_t argc, con
                   argc > 2 && !is_script ? printable(argv[2], second, sizeof second) : "",
                   printable(reply, text, sizeof text));
     note_reply(wire, &seen, reply);
+    note_wait(wire, at->place);
     if (ends)
         oracle_after(wire->client, at->place);
     release_overtaken(wire->client, at->place);

@@ -32,7 +32,7 @@ void node_send(struct carrier *c, struct node *node, struct flight *flight)
     if (node->unwritten == NULL)
         node->unwritten = flight;
     node->held += flight->len + flight->exchange.payload_len;
-    node->wants_wait = flight->kind != FLIGHT_WAIT && (node->wants_wait || flight->kind == FLIGHT_TOUCH);
+    node->wants_wait = node->wants_wait || flight->kind == FLIGHT_TOUCH;
     if (flight->call != NULL)
         flight->call->sent++;
 }
@@ -125,8 +125,7 @@ static bool must_greet(const struct carrier *c, const struct node *node)
     return flight == NULL;
 }
 
-/* All that was to be written waits for the greeting's answer. */
-static void greet_first(struct carrier *c, struct node *node)
+void node_greet_again(struct carrier *c, struct node *node)
 {
     struct flight *const first = node->unwritten;
     struct flights waiting = {0};
@@ -151,7 +150,6 @@ static void greet_first(struct carrier *c, struct node *node)
 
 hibloom_status node_flush(struct carrier *c, struct node *node, struct error *error)
 {
-    greet_first(c, node);
     for (struct flight *flight = node->unwritten; flight != NULL; flight = flight->next)
         write_flight(c, node, flight);
     node->unwritten = NULL;

@@ -11,7 +11,10 @@ hibloom_status node_send_flight(struct carrier *, struct node *, struct flight *
 /* Sends it with the next flush. The connection is ready, and has just been of use. */
 void node_send(struct carrier *, struct node *, struct flight *);
 
-/* Writes all that was sent since the last flush; once a second, behind a greeting's answer. Not OK: the connection is lost. */
+/* Once a second what is to be written waits until the server has said which run it is. */
+void node_greet_again(struct carrier *, struct node *);
+
+/* Writes all that was sent since the last flush. Not OK: the connection is lost. */
 hibloom_status node_flush(struct carrier *, struct node *, struct error *);
 
 /* So many bytes wait for no other node. To make 1,000 filters takes less. The next commands of a large call are on

@@ -105,6 +105,15 @@ static void ask_replicas(struct carrier *c, struct call *call)
     }
 }
 
+static bool has_touch(const struct node *node)
+{
+    const struct flight *flight = node->touched.first != NULL ? node->touched.first : node->sent.first;
+
+    while (flight != NULL && flight->kind != FLIGHT_TOUCH)
+        flight = flight->next;
+    return flight != NULL;
+}
+
 /* WAIT stops the whole connection at the server, so there is one at a time. Writes in between share the next one. */
 void replicas_wait(struct carrier *c, struct node *node)
 {
@@ -112,6 +121,9 @@ void replicas_wait(struct carrier *c, struct node *node)
     struct flight *flight = NULL;
 
     if (!node->wants_wait || node->waits)
+        return;
+    node->wants_wait = false;
+    if (!has_touch(node)) /* it waits for a greeting, or its call has ended since */
         return;
     command_start(&commands, 3, "WAIT");
     command_number(&commands, c->settings->options.min_replicas);
