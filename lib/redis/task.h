@@ -12,7 +12,8 @@
  *               TASK_PAUSE: for task->pause_ms              next is called again after that
  *               TASK_KEEP: nothing is outstanding           next is called again once replicas have what was done,
  *                                                           where min_replicas wants that
- *               TASK_DONE: status and words are final; nothing is outstanding
+ *               TASK_DONE: status and words are final; nothing is outstanding.
+ *                                                           next may be called again
  *
  * The way of a call on items, down and up again:
  *

@@ -148,16 +148,17 @@ static bool find_place(struct wire *wire, struct anchor *at, size_t argc, const 
 
 /* ---- WAIT ---- */
 
-static void check_wait(void *wire);
+static void resume_wait(void *wire);
 
-/* A WAIT stops the whole connection. So something was to come before it, and a greeting is nothing. */
-static void note_wait(struct wire *wire, const char *place)
+/* A WAIT stops the whole connection. So something was to come before it: no greeting, and no question for locations. */
+static void check_wait(struct wire *wire, const char *place)
 {
     const bool waits = wire->session.waits && wire->session.wait_replicas > 0;
 
     if (waits && !wire->touched)
         oracle_fail("client %d waits for replicas of nothing", wire->client);
-    wire->touched = !waits && (wire->touched || strcmp(place, "INFO") != 0);
+    wire->touched = !waits &&
+                    (wire->touched || strstr("SELECT READONLY ROLE INFO CLUSTER SENTINEL ASKING", place) == NULL);
 }
 
 /* False: it goes on waiting. */
@@ -169,7 +170,7 @@ static bool answer_wait(struct wire *wire)
     const int n = replicas_at(wire->server, wire->session.wait_offset, &next);
     const bool demoted = servers[wire->server].primary >= 0;
     if (n < wire->session.wait_replicas && net_now_us() < wire->wait_until && !demoted) {
-        net_at(next, check_wait, wire);
+        net_at(next, resume_wait, wire);
         return false;
     }
     wire->session.waits = false;
@@ -180,7 +181,7 @@ static bool answer_wait(struct wire *wire)
     return true;
 }
 
-static void check_wait(void *at)
+static void resume_wait(void *at)
 {
     struct wire *wire = at;
 
@@ -192,7 +193,7 @@ void wake_waits(int server)
 {
     for (struct wire *wire = wires; wire != NULL; wire = wire->next)
         if (wire->server == server && wire->session.waits)
-            net_at(net_now_us(), check_wait, wire);
+            net_at(net_now_us(), resume_wait, wire);
 }
 
 /* ---- One command ---- */
@@ -215,7 +216,7 @@ static void keep_dump(struct server *s)
 }
 
 /* A primary that was demoted is left, so a later call does not write to it again (hibloom.h). */
-static void note_read_only(struct wire *wire)
+static void check_read_only(struct wire *wire)
 {
     const int call = world.call[wire->client];
 
@@ -255,7 +256,7 @@ static bool begins_with(struct blob reply, const char *word)
 static void note_reply(struct wire *wire, const struct command_seen *seen, struct blob reply)
 {
     if (begins_with(reply, "-READONLY") && seen->connected && !wire->mute)
-        note_read_only(wire);
+        check_read_only(wire);
     if (begins_with(reply, "-MOVED") || begins_with(reply, "-ASK")) {
         world.redirected_us[wire->client] = net_now_us();
     } else if (begins_with(reply, "-")) {
@@ -319,7 +320,7 @@ static void execute(struct wire *wire, const struct anchor *at, size_t argc, con
                   argc > 2 && !is_script ? printable(argv[2], second, sizeof second) : "",
                   printable(reply, text, sizeof text));
     note_reply(wire, &seen, reply);
-    note_wait(wire, at->place);
+    check_wait(wire, at->place);
     if (ends)
         oracle_after(wire->client, at->place);
     release_overtaken(wire->client, at->place);
@@ -392,7 +393,7 @@ static void carry_out(struct wire *wire)
 enum { TRIES_MOST = 250 };
 
 /* Whatever the number of calls, a server that is away is tried with pauses, and the map asked for. */
-static void note_try(int client, int server)
+static void check_try(int client, int server)
 {
     struct tries *t = &met[client].tries[server];
     /* Two primaries that name each other are both asked, up to a bound for each call. */
@@ -410,7 +411,7 @@ enum net_answer net_connect(struct conn *conn, int port)
     struct server *s = i >= 0 && i < server_count ? &servers[i] : NULL;
 
     if (s != NULL)
-        note_try(conn->client, i);
+        check_try(conn->client, i);
     if (++world.connects[conn->client] > world.connects_most[conn->client])
         world.connects_most[conn->client] = world.connects[conn->client];
     if (s == NULL || !s->up) {

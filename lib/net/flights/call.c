@@ -85,7 +85,7 @@ bool call_must_pause(const struct carrier *c, const struct pause *pause)
            carrier_can_wait(c) && clock_now_ms() < pause->until;
 }
 
-/* No try begins later than its bounds. To take bits back, retry_ms is none. */
+/* Sleeps until then, or an earlier bound of the call. retry_ms does not bound the taking back of bits. */
 static void sleep_until(struct carrier *c, struct call *call, uint64_t at)
 {
     const uint64_t deadline = call_deadline(c, call);
@@ -108,9 +108,9 @@ void call_plan_retry(struct carrier *c, struct call *call)
 bool call_hold(struct carrier *c, struct call *call, const struct pause *pause)
 {
     const uint64_t now = clock_now_ms(), deadline = call_deadline(c, call);
-    const bool has_time = deadline == 0 || now < deadline;
+    const bool may = task_has_failed(call->task) ? deadline == 0 || now < deadline : call_may_retry(c, call);
 
-    if (task_has_failed(call->task) ? !has_time : !call_may_retry(c, call))
+    if (!may)
         return false;
     if (call->retry_until == 0)
         call->retry_until = now + c->settings->options.retry_ms;

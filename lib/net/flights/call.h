@@ -21,7 +21,7 @@ struct call {
     struct outbox outbox;
     struct flights waiting; /* to be sent: at wake_at, or once it is known where to */
     uint64_t wake_at;       /* the call sleeps until then, also in a pause of its task's; 0: it does not */
-    uint64_t heard_ns;      /* its start, or when the flight that was answered last was sent */
+    uint64_t heard_ns;      /* when its filter was last shown: before the call, or the last answered flight's writing */
     unsigned late;          /* 1: its answer was old at the read; 2: the next one, too: the server is slow */
     uint64_t slow_ns;       /* the round trip of the last proof */
     uint64_t deadline;      /* 0: none */
@@ -54,10 +54,10 @@ uint64_t call_deadline(const struct carrier *, const struct call *);
 
 bool call_may_retry(const struct carrier *, const struct call *);      /* a failed flight may be sent again */
 void call_plan_retry(struct carrier *, struct call *);                 /* sleeps until that is due */
-bool call_hold(struct carrier *, struct call *, const struct pause *); /* sleeps until its end; false: it may not */
+bool call_hold(struct carrier *, struct call *, const struct pause *); /* sleeps until its end; false: it has no time */
 void call_note_progress(struct call *);                                /* an answer came: tries are counted from 0 */
 
-/* Begins a pause that all calls keep beside their own. Does it hold just now? One call alone keeps its own only. */
+/* Begins a pause of a node, or of the locations. Does it last, with another call under way? One alone keeps its own only. */
 void call_begin_pause(struct carrier *, struct pause *);
 bool call_must_pause(const struct carrier *, const struct pause *);
 

@@ -12,10 +12,10 @@
  *   flight     commands on their way, data only
  *   carrier    this
  *   call       sleeps, is tried again, fails
- *   node       open -> greet -> ready; lost
+ *   node       open -> greet -> ready, and greet again; lost
  *   replicas   WAIT behind adds; look-ups of replicas
  *   dispatch   a flight -> a node; refused or redirected: again. Asks for the locations
- *   events     an event -> its call, node or flight: for drivers */
+ *   events     an event -> its call, node or flight: for drivers. Asks tasks for what is next, and has it written */
 #ifndef HIBLOOM_CARRIER_H
 #define HIBLOOM_CARRIER_H
 

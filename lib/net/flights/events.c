@@ -128,7 +128,7 @@ static void flush(struct carrier *c)
         struct node *node = c->topology.nodes[i];
         if (waits && node->held < HELD_MOST)
             continue;
-        node_greet_again(c, node);
+        node_greet_again(c, node); /* touches that wait for the answer need no WAIT yet */
         replicas_wait(c, node);
         if (node->unwritten == NULL) {
             node_close_unused(c, node);

@@ -12,7 +12,7 @@
 struct call;
 
 /* The receiver of the replies: the task, or the carrier itself. The carrier takes those to a greeting, a question
- * for locations, WAIT, and the write in front of it. The carrier's belong to no call, but for the write's. */
+ * for locations, WAIT, and the touch in front of it. Of these only touches belong to a call. */
 enum flight_kind { FLIGHT_TASK, FLIGHT_GREETING, FLIGHT_LOCATE, FLIGHT_WAIT, FLIGHT_TOUCH };
 
 #define NO_COMMAND UINT32_MAX
@@ -36,7 +36,7 @@ struct flight {
     bool proving;         /* its last command goes alone (exchange.guarded); */
     bool proven_late;     /* its answer was old at the read, and it was sent again; */
     uint32_t resume;      /* then it goes on with the reply of this number */
-    uint64_t proof_ns;    /* when it was written last, with that command or all */
+    uint64_t proof_ns;    /* when it was written last, with that command or all; 0: never */
     uint64_t seen_ns;     /* its filter was there then, as the call or its guard has heard */
     uint32_t held;        /* replies since one was refused for now: from there, all is sent again */
     enum refusal refusal; /* its meaning, and its words: */

@@ -1,7 +1,8 @@
 /* node.c: a server's connection, from the first word to the last. See node.h.
  *
  *   closed -> opening -> greeting -> ready
- *      ^__________lost, or left_______| */
+ *      ^                    ^__________|     once a second
+ *      |_________________________________    lost, from any state, or left */
 #include "net/flights/node.h"
 #include "base/clock.h"
 #include "net/flights/call.h"
@@ -111,8 +112,8 @@ static bool is_quiet(const struct node *node)
     return node->state == NODE_READY && node->sent.first == NULL && node->touched.first == NULL;
 }
 
-/* Its server may have been a replica meanwhile, and have taken over again. So it says once a second which run it is. A
- * flight whose guard was just answered does not wait for that: its proof would be old again, and so on. */
+/* Its server may have been a replica meanwhile, and have taken over again. So it is asked once a second. A flight whose
+ * guard was just answered puts that off: its proof would get old, and so on. */
 static bool must_greet(const struct carrier *c, const struct node *node)
 {
     const struct flight *flight = node->unwritten;

@@ -8,10 +8,10 @@
  * the flight is the caller's again. */
 hibloom_status node_send_flight(struct carrier *, struct node *, struct flight *, struct error *);
 
-/* Sends it with the next flush. The connection is ready, and has just been of use. */
+/* Sends it with the next flush. The connection was greeted at least once, or this is the greeting. */
 void node_send(struct carrier *, struct node *, struct flight *);
 
-/* Once a second what is to be written waits until the server has said which run it is. */
+/* Asks which run the server is, if a second has passed since it said so. What is unwritten waits for the answer. */
 void node_greet_again(struct carrier *, struct node *);
 
 /* Writes all that was sent since the last flush. Not OK: the connection is lost. */

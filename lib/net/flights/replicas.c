@@ -57,8 +57,8 @@ void replicas_forget(struct call *call)
 
 /* From Redis 7.2 on, and in Valkey, WAIT covers only the writes of its own connection. A SETBIT that changes
  * nothing is no write. So items that others have just added, and this call has found in, may not be on a replica
- * yet. A write in front of WAIT is behind theirs. Without a key to write to, WAIT for no replica only takes the
- * write's place in the row. */
+ * yet. A touch is behind their writes: a write that changes nothing, in front of WAIT. Without a key, WAIT 0 0 takes
+ * its place. */
 static void write_touch(const struct touched *touched, struct commands *out)
 {
     if (touched != NULL) {
@@ -123,7 +123,7 @@ void replicas_wait(struct carrier *c, struct node *node)
     if (!node->wants_wait || node->waits)
         return;
     node->wants_wait = false;
-    if (!has_touch(node)) /* it waits for a greeting, or its call has ended since */
+    if (!has_touch(node)) /* it waits for a greeting, or its call ended while it did */
         return;
     command_start(&commands, 3, "WAIT");
     command_number(&commands, c->settings->options.min_replicas);

@@ -9,9 +9,9 @@
  * before that, the task begins again. */
 bool replicas_may_end(struct carrier *, struct call *);
 
-/* The task goes on once min_replicas have all writes so far. Once they have answered: if a server was lost before
- * that, the task fails. If it adds, replicas_may_end then begins it again. */
+/* The task goes on once min_replicas have all writes so far. */
 void replicas_keep(struct carrier *, struct call *);
+/* They have answered. If a server was lost before that, the task fails; one that adds, replicas_may_end begins again. */
 void replicas_note_kept(struct carrier *, struct call *);
 
 /* Sends WAIT to the node where writes were sent for it, and none is on its way. */
@@ -20,7 +20,7 @@ void replicas_wait(struct carrier *, struct node *);
 /* A reply to WAIT, or to the write in front of it. */
 void replicas_take(struct carrier *, struct node *, const struct reply *);
 
-/* All replies of an exchange have come. If it may write, its key is kept until WAIT is sent, or replicas_forget. */
+/* All replies of an exchange have come. Keeps its key for the touch, until replicas_forget. */
 void replicas_note(struct carrier *, const struct node *, const struct flight *);
 void replicas_forget(struct call *);
 
