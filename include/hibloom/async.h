@@ -13,7 +13,7 @@
  *    such a done makes on the handle, or the store, are refused with ECANCELED. They may be called in any order, and
  *    from every done. After its store is freed, a handle can only be closed. Commands that were sent are still carried
  *    out. An add that is cut off may leave bits, as the add of a killed process: see "Items" in hibloom.h.
- *  - Calls that are pending at once may be carried out in any order.
+ *  - Calls that are pending at once may be carried out in any order. Of those on one handle one gets ELOST for all.
  *  - Above `in_flight` items (an option of the store), calls return EBUSY: call again after some done. A call without
  *    items counts as one. If nothing is in flight, a call of any size is accepted.
  *  - A store, its filters and its loop serve one thread.
@@ -48,7 +48,7 @@ typedef struct hibloom_loop {
     int (*timer)(void *data, int64_t ms, void **slot, hibloom_store *store);
 } hibloom_loop;
 
-/* Tells the store that fd is ready for these events, or, with fd -1, that the timer rang. Only the loop calls it. An
+/* Tells the store that fd is ready for these events, or, with fd -1 and events 0, that the timer rang. Only the loop calls it. An
  * error of the socket counts as all events that are watched. One call does a bounded amount of work. The store may be
  * gone when it returns. */
 HIBLOOM_API void hibloom_ready(hibloom_store *store, int fd, int events);

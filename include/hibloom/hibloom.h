@@ -109,7 +109,8 @@ typedef enum hibloom_log_level {
  *   command_timeout   5s        time from the commands to their last answer. While answers come, up to twice that.
  *                               While a slow server takes commands, longer (hibloom_store_deadline).
  *   retry             0s        time for which a failed call is tried again. See Retries.
- *   min_replicas      0         replicas that must have an add, merge or load (WAIT). Fewer: EUNAVAILABLE.
+ *   min_replicas      0         replicas that must have an add, merge or restore (WAIT). Fewer: EUNAVAILABLE, though the
+ *                               primary has it. Each such call takes a round trip more.
  *   replicas_timeout  1s        time for that, below command_timeout (ERANGE). If that is 1s or less: half of it.
  *   read_from         primary   replicas: they answer look-ups, and may lack the newest adds. Cluster, Sentinel.
  *   accept_restarts   no        yes: the log gets a warning, and no call returns ELOST.
@@ -163,8 +164,9 @@ typedef struct hibloom_setup {
  *
  * Restarts. Each connection reads which run of the server it reaches (INFO), and then once a second before it sends
  * commands: one round trip more. Another run may lack acknowledged adds. So each handle gets ELOST once, before it sends
- * anything. Look-ups and removes may get it later. If an add returns ELOST, nothing was added: call again. With
- * min_replicas, replicas have all such adds. */
+ * anything. A look-up or remove that is under way gets it in the middle. With retry= an add that is under way goes on, and
+ * adds once more what it had added (not to a counting filter); then the next call gets ELOST. If an add returns ELOST,
+ * nothing was added: call again. With min_replicas, replicas have all such adds. */
 HIBLOOM_CHECKED hibloom_status hibloom_connect(hibloom_store **out, const char *uri, const hibloom_setup *setup);
 
 /* A store on the caller's blocking connection, of the same hiredis. The store does not close it, does not change its
@@ -184,9 +186,9 @@ HIBLOOM_API const char *hibloom_store_error(const hibloom_store *store);
 
 /* Each call from now on ends within `ms`, retries included: with ETIMEDOUT, or the status of its last try. 0, the
  * default: only the time-outs count.
- * Taking bits back may then take a command_timeout more. hibloom_list has `ms` for each few hundred keys. On a loop a
- * call also has the time of those that wait for the same server before it. Memory stores and borrowed connections ignore
- * it. */
+ * Taking bits back may then take a command_timeout more. hibloom_list has `ms` for each few hundred keys. Memory
+ * stores and borrowed connections ignore it. A loop gives a connection up when the first call on it has no time left:
+ * others on it fail, too, or with retry= are sent again. */
 HIBLOOM_API void hibloom_store_deadline(hibloom_store *store, uint64_t ms);
 
 /* Frees the store. A handle of it that is still open can only be closed from then on. */
@@ -249,7 +251,8 @@ HIBLOOM_API void hibloom_close(hibloom *filter);
  * unless answers were lost, or its open failed after that. A bare bitmap: false. */
 HIBLOOM_API bool hibloom_created(const hibloom *filter);
 
-/* Opens the filter again under its name, with the text of the first call. If it is not OK, the handle is as before. */
+/* Opens the filter again under its name, with the text of the first call. If it is not OK, the handle is as before. An
+ * ELOST that the handle has still to get comes with its next call, unless this one made the filter. */
 HIBLOOM_CHECKED hibloom_status hibloom_reopen(hibloom *filter);
 
 /* Opens or makes a filter whose spec is equal to that of `like`, seed included. So merge and compare work. */
@@ -331,7 +334,7 @@ HIBLOOM_CHECKED hibloom_status hibloom_contains_pairs(const hibloom_pair *pairs,
                                                       hibloom_status *each);
 
 /* Keeps in this process which bits are known to be set. An item that is known to be in then costs no command: look-ups
- * find it, and adds do not send it and say "not new". "No" always comes from the server. With an age of 0 each call
+ * find it, and adds do not send it and say "not new" (with min_replicas they send it). "No" always comes from the server. With an age of 0 each call
  * asks the server, in one round trip, and all answers are as without the cache. With another age a call asks if the
  * last question is older than that. So an answer may be that old, and a cleared or replaced filter may still say
  * "maybe". After a clear, an error or a new connection all is forgotten. The option near limits the memory of all

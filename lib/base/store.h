@@ -80,6 +80,7 @@ struct store_class {
     hibloom_status (*merge)(hibloom *, const struct piece *, const unsigned char *bits);
     void (*close)(hibloom *);
     void (*moved)(hibloom *); /* the open filter is this handle's now, and was another's; NULL: that is all the same */
+    void (*reopened)(hibloom *, const hibloom *before); /* in place of that one; NULL: it hands nothing on */
     hibloom_status (*list)(hibloom_store *, const char *pattern, hibloom_list_fn *, void *data);
     uint32_t (*servers)(const hibloom_store *);           /* that hold keys; NULL: one */
     void (*set_deadline)(hibloom_store *, uint64_t ms);   /* NULL: no call takes long */

@@ -165,6 +165,8 @@ static void exchange(hibloom *filter, hibloom *fresh)
         filter->store->class->moved(filter);
         filter->store->class->moved(fresh);
     }
+    if (filter->store->class->reopened != NULL)
+        filter->store->class->reopened(filter, fresh);
 }
 
 hibloom_status filter_take_over(hibloom *filter, hibloom *fresh)

@@ -69,6 +69,13 @@ static void redis_moved(hibloom *filter)
     own->first.spec = &filter->spec;
 }
 
+/* A restart that the handle has not reported is still to be reported, unless all is lost anyway. */
+static void redis_reopened(hibloom *filter, const hibloom *before)
+{
+    if (!filter->created)
+        redis_filter_of(filter)->restarts = redis_filter_of(before)->restarts;
+}
+
 static uint32_t redis_servers(const hibloom_store *store)
 {
     return ((const struct redis_store *)store)->server.count;
@@ -116,6 +123,7 @@ const struct store_class redis_store_class = {
     .servers = redis_servers,
     .close = redis_filter_free,
     .moved = redis_moved,
+    .reopened = redis_reopened,
     .list = redis_list,
     .set_deadline = redis_set_deadline,
     .stats = redis_stats,

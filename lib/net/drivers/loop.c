@@ -80,13 +80,25 @@ static bool is_open(const struct node *node)
     return node->state != NODE_CLOSED && node->pipe != NULL && pipe_of(node)->context != NULL;
 }
 
+/* No call waits for a greeting, nor for WAIT, but for what is before and behind them. */
+static const struct flight *first_of(const struct flights *flights)
+{
+    const struct flight *flight = flights->first;
+
+    while (flight != NULL && (flight->kind == FLIGHT_GREETING || flight->kind == FLIGHT_WAIT))
+        flight = flight->next;
+    return flight;
+}
+
 /* That of the call that has waited longest for the node. All wait for the carrier's own questions. */
 static uint64_t deadline_of(const struct carrier *c, const struct node *node)
 {
-    const struct flight *first = node->sent.first;
-    const struct flight *flight = first != NULL && first->call != NULL ? first : node->pending.first;
-    const struct call *call = flight != NULL && flight->call != NULL ? flight->call : TAILQ_FIRST(&c->calls);
+    const struct flights *const waiting[] = {&node->touched, &node->sent, &node->pending};
+    const struct flight *flight = NULL;
 
+    for (size_t i = 0; flight == NULL && i < sizeof waiting / sizeof *waiting; i++)
+        flight = first_of(waiting[i]);
+    const struct call *call = flight != NULL && flight->call != NULL ? flight->call : TAILQ_FIRST(&c->calls);
     return call != NULL ? call_deadline(c, call) : 0;
 }
 

@@ -73,7 +73,7 @@ void flight_end_proof(struct flight *);
 /* Was its guard answered, and nothing of it written since? */
 static inline bool flight_is_proven(const struct flight *flight)
 {
-    return flight->proof_ns != 0 && flight->seen_ns == flight->proof_ns;
+    return flight->proof_ns != 0 && flight->seen_ns == flight->proof_ns && !flight->proving;
 }
 
 /* Prepares it to be sent again, from the first command on whose reply the task has not seen, or anew.

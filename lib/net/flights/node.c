@@ -112,33 +112,37 @@ static bool is_quiet(const struct node *node)
     return node->state == NODE_READY && node->sent.first == NULL && node->touched.first == NULL;
 }
 
-/* Its server may have been a replica meanwhile, and have taken over again. So it is asked once a second. A flight whose
- * guard was just answered puts that off: its proof would get old, and so on. */
+/* Its server may have been a replica meanwhile, and have taken over again. So it is asked once a second. */
 static bool must_greet(const struct carrier *c, const struct node *node)
 {
-    const struct flight *flight = node->unwritten;
-
-    if (flight == NULL || node->state != NODE_READY || node->role != NODE_PRIMARY || node->run.history[0] == '\0' ||
-        c->borrowed || clock_now_ns() <= node->greeted_ns + GREETING_NS)
-        return false;
-    while (flight != NULL && !flight_is_proven(flight))
-        flight = flight->next;
-    return flight == NULL;
+    return node->unwritten != NULL && node->state == NODE_READY && node->role == NODE_PRIMARY &&
+           node->run.history[0] != '\0' && !c->borrowed && clock_now_ns() > node->greeted_ns + GREETING_NS;
 }
 
+/* A flight whose guard was just answered goes before the greeting: behind it the proof would be old again, and so on. */
 void node_greet_again(struct carrier *c, struct node *node)
 {
-    struct flight *const first = node->unwritten;
-    struct flights waiting = {0};
+    const struct flight *const first = node->unwritten;
+    struct flights all = {0}, waiting = {0};
+    bool written = true;
 
     if (!must_greet(c, node))
         return;
-    flights_join(&waiting, &node->sent);
-    while (waiting.first != first)
-        flights_put(&node->sent, flights_take(&waiting));
     node->unwritten = NULL;
+    flights_join(&all, &node->sent);
+    for (struct flight *flight; (flight = flights_take(&all)) != NULL;) {
+        written = written && flight != first;
+        if (!written && !flight_is_proven(flight)) {
+            flights_put(&waiting, flight);
+            continue;
+        }
+        if (!written && node->unwritten == NULL)
+            node->unwritten = flight;
+        flights_put(&node->sent, flight);
+    }
     if (send_greeting(c, node) != HIBLOOM_OK) {
-        node->unwritten = first;
+        if (node->unwritten == NULL)
+            node->unwritten = waiting.first;
         flights_join(&node->sent, &waiting);
         return;
     }

@@ -240,7 +240,7 @@ void replicas_take(struct carrier *c, struct node *node, const struct reply *rep
 
 /* ---- The end of a call ------------------------------------------------------------------------- */
 
-#define LOST "the server or the filter's key was lost before replicas had the write: call again"
+#define LOST "the connection, the server or the filter's key was lost before replicas had the write: call again"
 
 static bool may_be_kept(const struct carrier *c, const struct call *call)
 {
@@ -265,6 +265,23 @@ void replicas_note_kept(struct carrier *c, struct call *call)
         task_fail(call->task, HIBLOOM_EUNAVAILABLE, LOST);
 }
 
+/* What a server has lost of an add is added once more. An item that was counted is not counted twice for that. */
+static bool begins_again(struct carrier *c, struct call *call)
+{
+    struct task *task = call->task;
+
+    if (task->again == NULL || !call_may_retry(c, call) ||
+        (c->settings->options.min_replicas == 0 && task->link->spec->counters != 0))
+        return false;
+    task->again(task);
+    memset(call->touched, 0, sizeof call->touched);
+    replicas_forget(call);
+    call->wait_asked = false;
+    call->anew = true;
+    call_plan_retry(c, call);
+    return true;
+}
+
 bool replicas_may_end(struct carrier *c, struct call *call)
 {
     if (call->unkept && call->task->adds) { /* that was all that it failed of */
@@ -282,23 +299,17 @@ bool replicas_may_end(struct carrier *c, struct call *call)
         call_set_runnable(c, call);
         return false;
     }
-    if (!call->task->adds || !may_be_kept(c, call))
+    if (!call->task->adds || task_has_failed(call->task) || !call->carried_out)
         return true;
     if (call->restarts != c->store.server.stats.restarts) {
         call->restarts = c->store.server.stats.restarts;
-        if (call->task->again != NULL && call_may_retry(c, call)) {
-            call->task->again(call->task);
-            memset(call->touched, 0, sizeof call->touched);
-            replicas_forget(call);
-            call->wait_asked = false;
-            call->anew = true;
-            call_plan_retry(c, call);
+        if (begins_again(c, call))
             return false;
-        }
-        task_fail(call->task, HIBLOOM_EUNAVAILABLE, LOST);
+        if (may_be_kept(c, call))
+            task_fail(call->task, HIBLOOM_EUNAVAILABLE, LOST);
         return true;
     }
-    if (call->wait_asked)
+    if (!may_be_kept(c, call) || call->wait_asked)
         return true;
     call->wait_asked = true;
     ask_replicas(c, call);
