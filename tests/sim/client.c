@@ -522,17 +522,17 @@ static void end(struct running *r, hibloom_status status)
     world_call_ended(c->id);
 }
 
-/* Whether a failure has been told to each of its handles; `near` were the near items before the call. */
-static void note_failed(struct client *c, const struct running *r, hibloom_status status, uint64_t near)
+/* Whether a failure has been told to each of its handles; `before` it were the store's numbers. */
+static void note_failed(struct client *c, const struct running *r, hibloom_status status, const hibloom_stats *before)
 {
+    const hibloom_stats now = stats_of(c);
     const bool one = r->count == 1; /* several learn of each other */
 
     for (size_t part = 0; part < r->parts; part++) {
         const hibloom_status its = status_of(r, part, status);
         bool *failed = &c->handles[r->calls[part].name].failed;
-        const bool again = world.last_us[CAUSE_RESTART] >=
-                           r->calls[part].begun_us; /* it may have learned the items before */
-        if (one && *failed && !again && stats_of(c).items_near != near)
+        const bool again = now.restarts != before->restarts; /* it may have learned the items before */
+        if (one && *failed && !again && now.items_near != before->items_near)
             fail_call(r->calls, "the call before it has failed, but its near cache is still believed");
         *failed = its != HIBLOOM_OK && its != HIBLOOM_ENOTSUP &&
                   its != HIBLOOM_ENOMEM; /* nothing need have been asked for these */
@@ -550,10 +550,10 @@ static hibloom_status call_blocking(struct client *c, const struct step *step)
     if (what.verb == VERB_LOAD)
         what.items = c->saved;
     begin(r, &what);
-    const uint64_t near = stats_of(c).items_near;
+    const hibloom_stats before = stats_of(c);
     const hibloom_status status = do_blocking(c, r, &what);
     if (needs_handle(what.verb))
-        note_failed(c, r, status, near);
+        note_failed(c, r, status, &before);
     end(r, status);
     if (what.verb == VERB_SAVE) { /* what was in all the time */
         c->saved = status == HIBLOOM_OK && !world.stale[c->id] ? r->calls[0].demanded : 0;
