@@ -48,9 +48,9 @@ typedef struct hibloom_loop {
     int (*timer)(void *data, int64_t ms, void **slot, hibloom_store *store);
 } hibloom_loop;
 
-/* Tells the store that fd is ready for these events, or, with fd -1 and events 0, that the timer rang. Only the loop calls it. An
- * error of the socket counts as all events that are watched. One call does a bounded amount of work. The store may be
- * gone when it returns. */
+/* Tells the store that fd is ready for these events, or, with fd -1 and events 0, that the timer rang. Only the loop
+ * calls it. An error of the socket counts as all events that are watched. One call does a bounded amount of work. The
+ * store may be gone when it returns. */
 HIBLOOM_API void hibloom_ready(hibloom_store *store, int fd, int events);
 
 /* ---- Store ------------------------------------------------------------------ */

@@ -164,9 +164,9 @@ typedef struct hibloom_setup {
  *
  * Restarts. Each connection reads which run of the server it reaches (INFO), and then once a second before it sends
  * commands: one round trip more. Another run may lack acknowledged adds. So each handle gets ELOST once, before it sends
- * anything. A look-up or remove that is under way gets it in the middle. With retry= an add that is under way goes on, and
- * adds once more what it had added (not to a counting filter); then the next call gets ELOST. If an add returns ELOST,
- * nothing was added: call again. With min_replicas, replicas have all such adds. */
+ * anything. A look-up or remove that is under way gets it in the middle. An add that is under way goes on, and the next
+ * call gets ELOST. With retry= it first adds once more what it had added, but not to a counting filter. If an add
+ * returns ELOST, nothing was added: call again. With min_replicas, replicas have all such adds. */
 HIBLOOM_CHECKED hibloom_status hibloom_connect(hibloom_store **out, const char *uri, const hibloom_setup *setup);
 
 /* A store on the caller's blocking connection, of the same hiredis. The store does not close it, does not change its
@@ -334,13 +334,13 @@ HIBLOOM_CHECKED hibloom_status hibloom_contains_pairs(const hibloom_pair *pairs,
                                                       hibloom_status *each);
 
 /* Keeps in this process which bits are known to be set. An item that is known to be in then costs no command: look-ups
- * find it, and adds do not send it and say "not new" (with min_replicas they send it). "No" always comes from the server. With an age of 0 each call
- * asks the server, in one round trip, and all answers are as without the cache. With another age a call asks if the
- * last question is older than that. So an answer may be that old, and a cleared or replaced filter may still say
- * "maybe". After a clear, an error or a new connection all is forgotten. The option near limits the memory of all
- * filters of a store. On a borrowed connection call this again after each reconnect, and after an older copy was put in
- * place by hand. Called again, it begins empty. It does so after hibloom_reopen, too, and stays on until the handle is
- * closed. ENOTSUP: a bare bitmap, a counting filter or a window. No I/O. */
+ * find it, and adds do not send it and say "not new". With min_replicas adds send it. "No" always comes from the
+ * server. With an age of 0 each call asks the server, in one round trip, and all answers are as without the cache.
+ * With another age a call asks if the last question is older than that. So an answer may be that old, and a cleared or
+ * replaced filter may still say "maybe". After a clear, an error or a new connection all is forgotten. The option near
+ * limits the memory of all filters of a store. On a borrowed connection call this again after each reconnect, and
+ * after an older copy was put in place by hand. Called again, it begins empty. It does so after hibloom_reopen, too,
+ * and stays on until the handle is closed. ENOTSUP: a bare bitmap, a counting filter or a window. No I/O. */
 HIBLOOM_CHECKED hibloom_status hibloom_near_cache(hibloom *filter, uint64_t max_age_ms);
 
 /* ---- Life ----------------------------------------------------------------------- */

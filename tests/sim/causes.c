@@ -41,7 +41,7 @@ bool has_cause(const struct call *c, hibloom_status status)
         if (kind->window && world.plan->topology != CLUSTER && c->verb <= VERB_LOOK && c->verb != VERB_OPEN && !life &&
             c->raw_at_begin == 0)
             return world.faults - c->faults >= 10 || net_now_us() - c->begun_us > 10000000 ||
-                   world.plan->client[c->client].from_replicas; /* of different times */
+                   s->from_replicas; /* of different times */
         return others || kind->growing || kind->window;
     case HIBLOOM_ELOST: return caused(CAUSE_RESTART, 1);
     /* A server that has forgotten the filter gets it back between a pipeline's first answers and its last. */

@@ -203,7 +203,6 @@ static bool replicas_have(int name, struct blob item, int wanted)
     return wanted == replicas ? found == choices : found > 0;
 }
 
-/* An older copy was put in a filter's place by hand: nothing tells of it. */
 bool copy_came_back(void)
 {
     return world_had(FAULT_STRANGER) && caused(CAUSE_LOSS, 1);

@@ -33,7 +33,7 @@ struct call {
     bool wait_asked;        /* WAIT was sent, at the end */
     bool keeps;             /* it was sent in the middle; */
     bool unkept;            /* and then a server was lost: the task fails, so that it ends and begins again */
-    bool anew;              /* a server was lost before its replicas had the adds: from then on no answer is progress */
+    bool anew;              /* it began again, as a server was lost: from then on no answer is progress */
     bool at_primary;        /* replicas are not asked: one did not know the filter */
     bool astray;            /* it has failed, and no locations were known while it took back its writes */
     unsigned sent;          /* flights that went to a connection; those that wait for its greeting did not */
@@ -57,7 +57,8 @@ void call_plan_retry(struct carrier *, struct call *);                 /* sleeps
 bool call_hold(struct carrier *, struct call *, const struct pause *); /* sleeps until its end; false: it has no time */
 void call_note_progress(struct call *);                                /* an answer came: tries are counted from 0 */
 
-/* Begins a pause of a node, or of the locations. Does it last, with another call under way? One alone keeps its own only. */
+/* Begins a pause of a node, or of the locations. Does it last, with another call under way? One alone keeps its own
+ * only. */
 void call_begin_pause(struct carrier *, struct pause *);
 bool call_must_pause(const struct carrier *, const struct pause *);
 

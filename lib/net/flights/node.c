@@ -123,23 +123,17 @@ static bool must_greet(const struct carrier *c, const struct node *node)
 void node_greet_again(struct carrier *c, struct node *node)
 {
     const struct flight *const first = node->unwritten;
-    struct flights all = {0}, waiting = {0};
-    bool written = true;
+    struct flights all = {0}, proven = {0}, waiting = {0};
 
     if (!must_greet(c, node))
         return;
-    node->unwritten = NULL;
     flights_join(&all, &node->sent);
-    for (struct flight *flight; (flight = flights_take(&all)) != NULL;) {
-        written = written && flight != first;
-        if (!written && !flight_is_proven(flight)) {
-            flights_put(&waiting, flight);
-            continue;
-        }
-        if (!written && node->unwritten == NULL)
-            node->unwritten = flight;
-        flights_put(&node->sent, flight);
-    }
+    while (all.first != first)
+        flights_put(&node->sent, flights_take(&all));
+    for (struct flight *flight; (flight = flights_take(&all)) != NULL;)
+        flights_put(flight_is_proven(flight) ? &proven : &waiting, flight);
+    node->unwritten = proven.first;
+    flights_join(&node->sent, &proven);
     if (send_greeting(c, node) != HIBLOOM_OK) {
         if (node->unwritten == NULL)
             node->unwritten = waiting.first;
@@ -247,10 +241,11 @@ void node_take_greeting(struct carrier *c, struct node *node, struct flight *fli
     const bool restarted = node->role == NODE_PRIMARY && !deposed && run_is_another(&node->run, &g->run);
     if (!deposed)
         run_note(&node->run, &g->run);
-    if (restarted)
+    if (restarted) {
         call_tell_all_restart(c, node);
-    for (struct flight *waiting = node->pending.first; waiting != NULL && restarted; waiting = waiting->next)
-        flight_begin_proof(waiting);
+        for (struct flight *waiting = node->pending.first; waiting != NULL; waiting = waiting->next)
+            flight_begin_proof(waiting);
+    }
     node->greeted_ns = clock_now_ns();
     make_ready(c, node);
     node_hurry(node);

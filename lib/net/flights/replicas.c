@@ -242,14 +242,14 @@ void replicas_take(struct carrier *c, struct node *node, const struct reply *rep
 
 #define LOST "the connection, the server or the filter's key was lost before replicas had the write: call again"
 
-static bool may_be_kept(const struct carrier *c, const struct call *call)
+static bool wants_replicas(const struct carrier *c)
 {
-    return c->settings->options.min_replicas > 0 && !task_has_failed(call->task) && call->carried_out;
+    return c->settings->options.min_replicas > 0;
 }
 
 void replicas_keep(struct carrier *c, struct call *call)
 {
-    call->keeps = may_be_kept(c, call);
+    call->keeps = wants_replicas(c) && !task_has_failed(call->task) && call->carried_out;
     if (call->keeps)
         ask_replicas(c, call);
     if (call->replicas_left == 0)
@@ -265,13 +265,12 @@ void replicas_note_kept(struct carrier *c, struct call *call)
         task_fail(call->task, HIBLOOM_EUNAVAILABLE, LOST);
 }
 
-/* What a server has lost of an add is added once more. An item that was counted is not counted twice for that. */
+/* What a server has lost of an add is added once more. Only for replicas is an item counted twice. */
 static bool begins_again(struct carrier *c, struct call *call)
 {
     struct task *task = call->task;
 
-    if (task->again == NULL || !call_may_retry(c, call) ||
-        (c->settings->options.min_replicas == 0 && task->link->spec->counters != 0))
+    if (task->again == NULL || !call_may_retry(c, call) || (!wants_replicas(c) && task->link->spec->counters != 0))
         return false;
     task->again(task);
     memset(call->touched, 0, sizeof call->touched);
@@ -305,11 +304,11 @@ bool replicas_may_end(struct carrier *c, struct call *call)
         call->restarts = c->store.server.stats.restarts;
         if (begins_again(c, call))
             return false;
-        if (may_be_kept(c, call))
+        if (wants_replicas(c))
             task_fail(call->task, HIBLOOM_EUNAVAILABLE, LOST);
         return true;
     }
-    if (!may_be_kept(c, call) || call->wait_asked)
+    if (!wants_replicas(c) || call->wait_asked)
         return true;
     call->wait_asked = true;
     ask_replicas(c, call);

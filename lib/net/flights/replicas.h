@@ -1,4 +1,5 @@
-/* replicas.h: adds that replicas must have (WAIT), and look-ups that replicas answer. */
+/* replicas.h: adds that replicas must have (WAIT), adds of which a server has lost a part, and look-ups that replicas
+ * answer. */
 #ifndef HIBLOOM_REPLICAS_H
 #define HIBLOOM_REPLICAS_H
 
@@ -6,12 +7,13 @@
 
 /* The task is done: does its call end now, too? If a replica did not know the filter, the
  * primary comes next. Until min_replicas have the adds, it sends WAIT. If a server was lost
- * before that, the task begins again. */
+ * meanwhile, an add begins again. */
 bool replicas_may_end(struct carrier *, struct call *);
 
 /* The task goes on once min_replicas have all writes so far. */
 void replicas_keep(struct carrier *, struct call *);
-/* They have answered. If a server was lost before that, the task fails; one that adds, replicas_may_end begins again. */
+/* They have answered. If a server was lost before that, the task fails. If it adds, replicas_may_end then begins it
+ * again. */
 void replicas_note_kept(struct carrier *, struct call *);
 
 /* Sends WAIT to the node where writes were sent for it, and none is on its way. */
