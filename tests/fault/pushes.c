@@ -115,9 +115,10 @@ static void attach_between_pushes(const struct script_step *script, hibloom_stat
 
     context->privdata = &pushes;
     (void)redisSetPushCallback(context, hear_push);
-    assert_int_equal(redisSetTimeout(context, (struct timeval){0, 500000}), REDIS_OK);
     assert_ok(hibloom_borrow(&store, context, NULL), store);
     filter = attach_any(store);
+    if (status == HIBLOOM_ETIMEDOUT)
+        assert_int_equal(redisSetTimeout(context, (struct timeval){0, 500000}), REDIS_OK);
     test_sleep_ms(300); /* for the push to be there, or its half, before anything is asked */
     assert_status(hibloom_contains(filter, "x", 1, &found), status, store);
     assert_int_equal(pushes.of_filter, status == HIBLOOM_ENOTFOUND);
