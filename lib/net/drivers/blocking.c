@@ -112,6 +112,16 @@ static bool is_done(const struct blocking *b)
     return TAILQ_EMPTY(&b->carrier.calls);
 }
 
+/* In step, each node waits for all answers. If none comes for so long, a server stands still: the others have the rest of
+ * the time. */
+static uint32_t patience_of(const struct carrier *c)
+{
+    const uint64_t timeout = c->settings->options.command_timeout_ms;
+    const uint64_t all = c->deadline_ms != 0 && c->deadline_ms < timeout ? c->deadline_ms : timeout;
+
+    return c->in_step ? (uint32_t)(all / 4) : INT32_MAX;
+}
+
 /* Waits for one node, and takes what has come. False: there is none to wait for. */
 static bool wait_for_some(struct blocking *b)
 {
@@ -119,6 +129,7 @@ static bool wait_for_some(struct blocking *b)
     struct node **waited = b->waited;
     struct pollfd *ready = b->ready;
     uint32_t least = rest_of_sleep(&b->carrier);
+    const uint32_t patience = patience_of(&b->carrier);
 
     if (count == 0)
         return false;
@@ -132,9 +143,14 @@ static bool wait_for_some(struct blocking *b)
         const uint32_t left = connection_poll(connection, &ready[i]);
         least = left < least ? left : least;
     }
-    if (poll(ready, count, (int)least) < 0) /* a signal; overdue answers are seen all the same */
+    const int polled = poll(ready, count, (int)(patience < least ? patience : least));
+    if (polled < 0) /* a signal; overdue answers are seen all the same */
         for (unsigned i = 0; i < count; i++)
             ready[i].revents = 0;
+    if (polled == 0 && b->carrier.in_step) {
+        b->carrier.in_step = false;
+        carrier_flush(&b->carrier);
+    }
     for (unsigned i = 0; i < count && !is_done(b); i++) {
         struct connection *connection = waited[i]->pipe;
         /* another one's answers may have closed it, or opened it again */
