@@ -196,6 +196,12 @@ void note_call(struct call *c)
     c->had |= there;
     c->had_not |= c->items & ~there;
     c->handle_met |= oracle_root(c->name) == c->handle;
+    if (kind_of(c->name)->bare) {
+        const struct blob *string = world_fetch(NULL, blob_of(oracle_name(c->name)));
+        const size_t bytes = string != NULL ? string->len : 0;
+        c->shortest = bytes < c->shortest ? bytes : c->shortest;
+        c->longest = bytes > c->longest ? bytes : c->longest;
+    }
 }
 
 void note_moment(void)

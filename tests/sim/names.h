@@ -76,6 +76,7 @@ struct name {
     uint32_t broke_key[CLIENTS]; /* this key is lost, and no other */
     uint64_t broke_us[CLIENTS];  /* when that call ended */
     uint64_t shown_us[CLIENTS];  /* when a primary has last shown the client a key that it has opened */
+    size_t shown_bytes[CLIENTS]; /* of a bare bitmap, to the client's handle */
 
     /* ---- oracle.c ---- */
     uint64_t run[CLIENTS];     /* of the root's server, of which the client's handle knows; 0: not known */

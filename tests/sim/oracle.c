@@ -174,6 +174,24 @@ static void check_told(const struct call *c, hibloom_status status)
         *known = now;
 }
 
+/* Until a clear or another attach, a bare bitmap that is shorter than its handle has seen it fails calls. */
+static void check_length(const struct call *c, hibloom_status status)
+{
+    size_t *shown = &names[c->name].shown_bytes[c->client];
+
+    if (status != HIBLOOM_OK || !kind_of(c->name)->bare)
+        return;
+    if (c->verb == VERB_OPEN || c->verb == VERB_CLEAR)
+        *shown = 0;
+    if (!asks(c) || world.stale[c->client] || world.plan->client[c->client].from_replicas)
+        return;
+    if (c->longest < *shown)
+        fail_call(c, "OK, but '%s' has %zu bytes, and its handle has seen %zu", oracle_name(c->name), c->longest,
+                  *shown);
+    if (c->shortest > *shown)
+        *shown = c->shortest;
+}
+
 void oracle_begin(struct call *c)
 {
     struct name *n = &names[c->name];
@@ -185,6 +203,7 @@ void oracle_begin(struct call *c)
     c->held_us = world.held_us;
     c->paused_us = world.paused_us[c->client];
     c->begun_clock_us = clock_of(c->name);
+    c->shortest = SIZE_MAX;
     note_call(c);
     c->had_at_begin = c->had;
     c->demanded = c->items & n->in;
@@ -223,6 +242,7 @@ static void settle(struct call *c, hibloom_status status, bool open_end)
     windows_end(c, status, open_end);
     watch_end(c, status, open_end);
     check_told(c, status);
+    check_length(c, status);
     times_end(c, status, open_end);
     n->unclean |= open_end;
     if (open_end && (1u << c->verb & MAY_SET) != 0) {
@@ -231,8 +251,8 @@ static void settle(struct call *c, hibloom_status status, bool open_end)
     }
 }
 
-/* To take bits back each filter's part of it connects once more, and only retry_ms lets it try again. A connection that has died since the
- * guard's answer is made anew, too. */
+/* To take bits back each filter's part of it connects once more, and only retry_ms lets it try again. A connection that
+ * has died since the guard's answer is made anew, too. */
 static void check_connects(const struct call *c)
 {
     const struct name *n = &names[c->name];

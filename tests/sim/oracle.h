@@ -45,6 +45,8 @@ struct call {
     int lacked[CALL_KEYS];   /* the server, and 1, that gave bits of each key without it, and no guard of it since */
     bool by_pairs;           /* a part of a call over many filters */
     bool asked;              /* for the filter's root, and that is there */
+    /* The bytes of a bare bitmap at moments of the call. */
+    size_t shortest, longest;
 };
 
 void oracle_begin_world(void);
