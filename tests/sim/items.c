@@ -149,7 +149,8 @@ static void check_new(const struct call *c, int item, unsigned is_new)
     } else if (!(kind->window ? caused(CAUSE_CLOCK, 1) : kind->counting && somebody_may_remove(c->name)) &&
                n->winners[item] + n->doubtful_winners[item] == 0 &&
                (kind->window ? (c->settled & bit) != 0 : (n->untold_adds & bit) == 0) && (c->had_at_begin & bit) == 0 &&
-               !items_cover(c->name, item) && !n->haunted /* bits of the filter before may cover it */ &&
+               !items_cover(c->name, item) && !n->haunted &&
+               n->strayed != n->there /* bits of the filter before may cover it */ &&
                (items_under_way(c, c->name, EVERY_VERB) & bit) == 0 /* another add may win */) {
         fail_call(c, "item %d of '%s' is new to nobody", item, oracle_name(c->name));
     }

@@ -40,6 +40,7 @@ struct name {
     bool unclean;           /* a call on it has failed, or was sent again: commands may arrive late */
     bool bits_late;         /* and it was one that sets bits, */
     bool haunted;           /* in a life that has ended, so they may come into this one */
+    uint64_t strayed;       /* the root of the filter that has bits of an add to another one */
     uint32_t veiled;        /* items whose filter late bits hide, before a script (docs/format.md, 8) */
 
     /* ---- items.c ---- */

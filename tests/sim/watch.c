@@ -200,6 +200,14 @@ void oracle_before_command(struct command_seen *seen)
         seen->was = world_copy(now);
 }
 
+/* A filter was replaced under an add: the bits below its tail stay (docs/format.md, 8). */
+static void note_strays(int client, int name)
+{
+    for (const struct call *c = calls; c != NULL; c = c->next)
+        if (c->client == client && c->name == name && is_add(c) && c->handle != 0 && c->handle != names[name].there)
+            names[name].strayed = names[name].there;
+}
+
 static void check_change(const struct command_seen *seen, struct blob reply)
 {
     const struct blob was = seen->was;
@@ -211,6 +219,8 @@ static void check_change(const struct command_seen *seen, struct blob reply)
         bits_change(seen->client, undoes(seen), was, now);
     if (was.len == 0)
         return;
+    if (sets_bits(seen) && seen->is_truth && !blob_equals(now, was))
+        note_strays(seen->client, name_of_key(seen->key));
     if (is_script(seen, "slice"))
         windows_check_slice(seen, now, reply.bytes[0] == '$');
     if (seen->foreign && !blob_equals(now, was))
