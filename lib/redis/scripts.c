@@ -293,7 +293,7 @@ static const char *const texts[] = {
     "  return 'o'\n"
     "end\n"
     "if from and not is(trailer_at(from, tonumber(ARGV[5])), ARGV[6]) then return 'f' end\n"
-    "if old and call('STRLEN', old) > 0 then call('UNLINK', tmp) return 'd' .. trailer end\n"
+    "if old and call('STRLEN', old) >= tonumber(ARGV[3]) then call('UNLINK', tmp) return 'd' .. trailer end\n"
     "if not from and call('STRLEN', tmp) ~= tonumber(ARGV[3]) then return 'n' end\n"
     "if old and trailer:sub(74, 83) ~= ARGV[4] then return 'e' .. trailer end\n"
     "if from and call('STRLEN', from) > size then\n" /* late bits have made it longer */
