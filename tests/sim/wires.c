@@ -255,11 +255,14 @@ static bool begins_with(struct blob reply, const char *word)
 
 static void note_reply(struct wire *wire, const struct command_seen *seen, struct blob reply)
 {
+    /* By INFO a server tells a client that took it for a primary, however long ago it was demoted. */
+    const bool demoted = strcmp(seen->place, "INFO") == 0 && servers[wire->server].primary >= 0 && !wire->knew;
+
     if (begins_with(reply, "-READONLY") && seen->connected && !wire->mute)
         check_read_only(wire);
     if (begins_with(reply, "-MOVED") || begins_with(reply, "-ASK")) {
         world.redirected_us[wire->client] = net_now_us();
-    } else if (begins_with(reply, "-")) {
+    } else if (begins_with(reply, "-") || demoted) {
         note(begins_with(reply, "-NOPERM") ? CAUSE_DENIAL : CAUSE_REFUSAL);
         world.undo_refused |= strcmp(seen->place, "EVAL.undo") == 0;
     }
