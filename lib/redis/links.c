@@ -1,5 +1,6 @@
 /* links.c: what is done with a whole filter, link after link. See links.h. */
 #include "redis/links.h"
+#include "base/clock.h"
 #include "redis/store.h"
 #include "spec/spec.h"
 
@@ -10,6 +11,7 @@
 static void go_on(struct links *);
 static void run_root(struct links *);
 static void tell(struct links *, uint32_t number);
+static void begin_upkeep(struct links *);
 
 /* ---- The inner task -------------------------------------------------------------------- */
 
@@ -375,13 +377,26 @@ static void follow(struct links *l)
  * says so. So a call that is cut leaves no link that nobody can find, for ever. */
 static void first_has_ttl(struct links *l)
 {
-    if (end_inner(l) && redis_newest(l->filter)->grown)
+    if (!end_inner(l))
+        return;
+    l->first_has_ttl = !redis_newest(l->filter)->grown;
+    if (!l->first_has_ttl) {
         follow(l); /* it was not, and is set once more */
+    } else if (clock_now_ms() - l->begun_ms >= LIFE_AFTER_ROOT_MS) {
+        l->at = 0; /* others may go before it: they are set once more */
+        begin_upkeep(l);
+        l->upkeep.but_root = true;
+    }
 }
 
 static bool sets_ttl(const struct links *l)
 {
     return l->goal == LINKS_EXPIRE && l->ms != 0;
+}
+
+static bool sets_first_ttl(const struct links *l)
+{
+    return sets_ttl(l) && !l->first_has_ttl;
 }
 
 static void expire_first(struct links *l)
@@ -397,7 +412,7 @@ static void newest_proven(struct links *l)
 
     if (!end_inner(l))
         return;
-    if (!grown && sets_ttl(l))
+    if (!grown && sets_first_ttl(l))
         expire_first(l);
     else if (grown || l->goal == LINKS_REACH)
         go_on(l);
@@ -425,7 +440,7 @@ static void begin_upkeep(struct links *l)
     else if (l->goal == LINKS_CLEAR)
         upkeep_begin_clear(&l->upkeep, link);
     else
-        upkeep_begin_expire(&l->upkeep, link, sets_ttl(l) ? l->ms + LIFE_AFTER_ROOT_MS : 0);
+        upkeep_begin_expire(&l->upkeep, link, sets_ttl(l) && l->at > 0 ? l->ms + LIFE_AFTER_ROOT_MS : l->ms);
     l->ended = upkeep_ended;
 }
 
@@ -459,7 +474,7 @@ static void go_on(struct links *l)
         tell(l, first_untold(l->filter) + 1);
     } else if (lacks_links(l))
         grow(l);
-    else if (sets_ttl(l) && redis_links(l->filter) == 1)
+    else if (sets_first_ttl(l) && redis_links(l->filter) == 1)
         expire_first(l);
     else if (walks && l->goal != LINKS_COUNT && spec_has_links(l->task.link->spec))
         prove(l, newest, newest_proven);
@@ -667,6 +682,7 @@ void links_begin(struct links *l, enum links_goal goal, hibloom *handle, const s
     if (goal == LINKS_OPEN)
         handle->created = false;
     l->ms = number;
+    l->begun_ms = clock_now_ms();
     l->count.ttl_ms = -1;
     if (goal == LINKS_GROW)
         grow(l);

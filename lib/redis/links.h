@@ -45,6 +45,8 @@ struct links {
     void (*ended)(struct links *); /* the inner task has: ends it, and begins what follows; NULL: nothing does */
     const struct request *wanted;  /* to open; NULL: any */
     uint64_t ms;                   /* to expire; 0: never */
+    uint64_t begun_ms;             /* when that was; */
+    bool first_has_ttl;            /* and the first root has it */
     struct store_count count;      /* over all links */
     struct link *link;             /* that is being opened, or made; not the handle's yet */
     struct spec next;              /* its spec */

@@ -163,7 +163,7 @@ static void expire_keys(struct talk *talk, struct outbox *outbox)
     struct upkeep *upkeep = (struct upkeep *)talk;
 
     if (!link_next_step(talk->task.link, &upkeep->range)) {
-        if (upkeep->ms != 0)
+        if (upkeep->ms != 0 && !upkeep->but_root)
             expire_root(talk, outbox);
         return;
     }

@@ -14,6 +14,7 @@ struct upkeep {
         struct {                            /* expire: */
             uint64_t ms;                    /* 0 = never */
             bool only_newest; /* the root if it tells of no further link; else that is noted, and no more */
+            bool but_root;    /* that has its time to live */
         };
         struct {                      /* count: */
             uint64_t from;            /* where it is: the byte, */

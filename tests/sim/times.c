@@ -165,12 +165,17 @@ static bool is_unsettled(const struct call *c)
 void times_end(struct call *c, hibloom_status status, bool open_end)
 {
     struct name *n = &names[c->name];
+    const bool expires = c->verb == VERB_EXPIRE && c->undisturbed && !is_unsettled(c) && n->seen.status == 0 &&
+                         !caused(CAUSE_KEYS, 1) && !caused(CAUSE_LOSS, 1);
 
     n->grown_us = c->grows ? net_now_us() : n->grown_us;
     /* The first EXPIRE, and nothing beside it: it may have been cut at any step (docs/format.md, 10 and 15). */
-    if (c->verb == VERB_EXPIRE && status != HIBLOOM_OK && c->undisturbed && !is_unsettled(c) && n->seen.status == 0 &&
-        c->agreed && !caused(CAUSE_KEYS, 1) && !caused(CAUSE_LOSS, 1) && some_key_differs(c->name, NEVER))
+    if (expires && status != HIBLOOM_OK && c->agreed && some_key_differs(c->name, NEVER))
         fail_call(c, "'%s' goes with its root, but a key stays", oracle_name(c->name));
+    /* The root goes first, however long its commands take (hibloom_expire). */
+    if (expires && status == HIBLOOM_OK && !commands_may_be_late() && !caused(CAUSE_CLOCK, 1) &&
+        !world.stale[c->client] && some_key_differs(c->name, 0))
+        fail_call(c, "a key of '%s' goes before its root", oracle_name(c->name));
     n->expire_failed |= open_end && (c->verb == VERB_EXPIRE || c->verb == VERB_REPLACE || c->verb == VERB_LOAD);
     n->repair_failed |= open_end && c->verb == VERB_REPAIR;
     if (open_end && may_change_keys(c))
