@@ -241,6 +241,8 @@ void node_take_greeting(struct carrier *c, struct node *node, struct flight *fli
     const bool restarted = node->role == NODE_PRIMARY && !deposed && run_is_another(&node->run, &g->run);
     if (!deposed)
         run_note(&node->run, &g->run);
+    node->says_replica = c->topology.clustered && node->role == NODE_PRIMARY && g->replica &&
+                         (!g->again || node->says_replica);
     if (restarted) {
         call_tell_all_restart(c, node);
         for (struct flight *waiting = node->pending.first; waiting != NULL; waiting = waiting->next)

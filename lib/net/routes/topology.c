@@ -202,7 +202,7 @@ static bool read_range(struct topology *t, const struct node *asked, const redis
     const long long first = range->element[0]->integer, last = range->element[1]->integer;
     map->role[number] = NODE_PRIMARY;
     /* Slots that moved between primaries were resharded. The first map replaces none. */
-    if (primary->role != NODE_PRIMARY && !map->took_over && topology_primaries(t) > 0)
+    if ((primary->role != NODE_PRIMARY || primary->says_replica) && !map->took_over && topology_primaries(t) > 0)
         map->took_over = had_another(t, first, last, number);
     fill(map->slots + first, (size_t)(last - first + 1), number);
     for (size_t i = 3; i < range->elements; i++) {
@@ -233,8 +233,10 @@ bool topology_take_slots(struct topology *t, const struct node *asked, const red
         for (unsigned i = 0; i < t->count; i++) {
             /* A replica needs READONLY before it answers reads. A connection that sent READONLY must not be a
              * primary's. */
-            if ((map->role[i] == NODE_REPLICA) != (t->nodes[i]->role == NODE_REPLICA)) {
+            if ((map->role[i] == NODE_REPLICA) != (t->nodes[i]->role == NODE_REPLICA) ||
+                (t->nodes[i]->says_replica && map->took_over)) {
                 t->nodes[i]->leave = true;
+                t->nodes[i]->says_replica = false;
                 t->nodes[i]->run.history[0] = '\0'; /* the map tells of a take-over */
             }
             t->nodes[i]->role = map->role[i];
@@ -268,7 +270,7 @@ struct node *topology_redirect(struct topology *t, const struct node *asked, con
     struct node *node = colon == host || *host == '?' ? node_of(t, asked->host, strlen(asked->host), (unsigned)port)
                                                       : node_of(t, host, (size_t)(colon - host), (unsigned)port);
     const bool moved = node != NULL && words[0] == 'M';
-    *took_over = moved && node->role != NODE_PRIMARY;
+    *took_over = moved && (node->role != NODE_PRIMARY || node->says_replica);
     if (*took_over) { /* neither the next map nor its next greeting shall report it again */
         node->leave = node->leave || node->role == NODE_REPLICA;
         /* One that was met before, and is in no map, took over from the node that names it. */
@@ -279,6 +281,7 @@ struct node *topology_redirect(struct topology *t, const struct node *asked, con
             t->nodes[asked->number]->leave = true; /* if its slots were taken over, it may take over again unseen */
         }
         node->role = NODE_PRIMARY;
+        node->says_replica = false;
         if (node->state != NODE_READY) /* else it is this run's: the next one has to be told of */
             node->run = (struct server_run){.id = ""};
     }
