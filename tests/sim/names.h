@@ -60,6 +60,7 @@ struct name {
     uint32_t placed[CALL_KEYS]; /* and those that each of its slices has */
     bool adds_late[CLIENTS];    /* adds without is_new of that client may arrive */
     uint64_t period[CLIENTS], period_of[CLIENTS]; /* the newest that each has added for; and its root */
+    uint64_t period_us[CLIENTS];                  /* when that add ended */
     uint64_t begun[READER_LINKS], begun_seed;     /* the newest that a key of each slice was of; and its filter */
 
     /* ---- times.c ---- */
