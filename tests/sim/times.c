@@ -64,6 +64,8 @@ void times_check_listed(int name, const struct filter_seen *now, const struct fi
         if (c->name != name)
             continue;
         under_way += c->begun_us <= names[name].expired_us ? 2 : may_change_keys(c);
+        if (may_change_keys(c) && world.stale[c->client]) /* a server that was cut off gave the key its time */
+            return;
         if (may_change_keys(c) && c->begun_us <= names[name].later_us)
             aged_ms = (net_now_us() - c->begun_us) / 1000;
     }
