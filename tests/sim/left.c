@@ -91,13 +91,13 @@ void check_left(const struct call *c, bool unclean)
         fail_call(c, "'%s' was repaired, but is damaged", oracle_name(c->name));
     if (bare || caused(CAUSE_KEYS, 1) || caused(CAUSE_LOSS, 1) || caused(CAUSE_KILL, 1) || world.stale[c->client])
         return;
-    const bool alone = c->alone && !n->unclean;
     if (c->alone && !unclean && c->verb == VERB_CLEAR && n->seen.status == 0 &&
         items_there(c->name, &n->seen, (1u << ITEMS) - 1) != 0)
         fail_call(c, "'%s' was cleared, but items are in", oracle_name(c->name));
-    const bool grows_late = kind_of(c->name)->growing &&
-                            commands_may_be_late(); /* what takes a further link away again */
-    if (alone && !grows_late && (c->verb == VERB_DROP || c->verb == VERB_DELETE) &&
+    const bool late = commands_may_be_late() || world_had(FAULT_PAUSE) || world_had(FAULT_SLOW);
+    const bool grows_late = kind_of(c->name)->growing && late; /* what takes a further link away again */
+    if (c->alone && (!n->unclean || !late) && !grows_late &&
+        ((c->verb == VERB_DROP && c->handle_met) || c->verb == VERB_DELETE) &&
         world_count_keys(oracle_name(c->name)) > 0)
         fail_call(c, "'%s' was removed, but has keys", oracle_name(c->name));
     times_check_left(c);
