@@ -86,8 +86,8 @@ void check_left(const struct call *c, bool unclean)
     if (c->verb == VERB_FILL)
         check_room(c, unclean);
     if (c->verb == VERB_REPAIR && c->alone && world.faults == c->faults && n->seen.status == HIBLOOM_ECORRUPT &&
-        !kind_of(c->name)->growing && !world.stale[c->client] &&
-        world.held_us < 900000 /* else an expire may let other keys go before the root (hibloom_expire) */)
+        !kind_of(c->name)->growing && !world.stale[c->client] && !n->expire_failed && !n->crossed && !n->crowded &&
+        !commands_may_be_late() /* else other keys may go first */)
         fail_call(c, "'%s' was repaired, but is damaged", oracle_name(c->name));
     if (bare || caused(CAUSE_KEYS, 1) || caused(CAUSE_LOSS, 1) || caused(CAUSE_KILL, 1) || world.stale[c->client])
         return;
