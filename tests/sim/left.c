@@ -95,8 +95,9 @@ void check_left(const struct call *c, bool unclean)
         items_there(c->name, &n->seen, (1u << ITEMS) - 1) != 0)
         fail_call(c, "'%s' was cleared, but items are in", oracle_name(c->name));
     const bool late = commands_may_be_late() || world_had(FAULT_PAUSE) || world_had(FAULT_SLOW);
-    const bool grows_late = kind_of(c->name)->growing && late; /* what takes a further link away again */
-    if (c->alone && (!n->unclean || !late) && !grows_late &&
+    /* A link that no root tells of yet stays: what takes it away again is late, or its filter has expired before. */
+    const bool grows = kind_of(c->name)->growing && (late || n->unclean);
+    if (c->alone && (!n->unclean || !late) && !grows &&
         ((c->verb == VERB_DROP && c->handle_met) || c->verb == VERB_DELETE) &&
         world_count_keys(oracle_name(c->name)) > 0)
         fail_call(c, "'%s' was removed, but has keys", oracle_name(c->name));
