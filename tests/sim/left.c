@@ -77,6 +77,21 @@ bool leaves_late_bits(const struct call *c, hibloom_status status, bool unclean)
     return has_late_bits(c->name);
 }
 
+/* Further links of the filter with that root. */
+static bool has_links_of(int name, uint64_t root)
+{
+    char key[64];
+    struct record_seen record;
+
+    for (int i = 1; i < READER_LINKS; i++)
+        for (int several = 0; several < 2; several++) {
+            const int len = snprintf(key, sizeof key, "%s:+%d%s", oracle_name(name), i, several ? ":0" : "");
+            if (read_key((struct blob){key, (size_t)len}, &record) && record.text.chain == root)
+                return true;
+        }
+    return false;
+}
+
 /* A call that was alone, and is OK: what it leaves. A clear that was sent again leaves nothing, either. */
 void check_left(const struct call *c, bool unclean)
 {
@@ -94,13 +109,14 @@ void check_left(const struct call *c, bool unclean)
     if (c->alone && !unclean && c->verb == VERB_CLEAR && n->seen.status == 0 &&
         items_there(c->name, &n->seen, (1u << ITEMS) - 1) != 0)
         fail_call(c, "'%s' was cleared, but items are in", oracle_name(c->name));
-    const bool late = commands_may_be_late() || world_had(FAULT_PAUSE) || world_had(FAULT_SLOW);
-    /* A link that no root tells of yet stays: what takes it away again is late, or its filter has expired before. */
-    const bool grows = kind_of(c->name)->growing && (late || n->unclean);
-    if (c->alone && (!n->unclean || !late) && !grows &&
-        ((c->verb == VERB_DROP && c->handle_met) || c->verb == VERB_DELETE) &&
-        world_count_keys(oracle_name(c->name)) > 0)
+    const bool removes = c->alone && (c->verb == VERB_DROP || c->verb == VERB_DELETE);
+    const bool grows_late = kind_of(c->name)->growing &&
+                            commands_may_be_late(); /* what takes a further link away again */
+    if (removes && !n->unclean && !grows_late && world_count_keys(oracle_name(c->name)) > 0)
         fail_call(c, "'%s' was removed, but has keys", oracle_name(c->name));
+    if (removes && !commands_may_be_late() && !world_had(FAULT_PAUSE) && !world_had(FAULT_SLOW) && c->handle != 0 &&
+        has_links_of(c->name, c->handle))
+        fail_call(c, "'%s' was removed, but has further links", oracle_name(c->name));
     times_check_left(c);
 }
 

@@ -480,6 +480,12 @@ int __wrap_poll(struct pollfd *fds, nfds_t count, int ms)
     return sockets_poll(fds, count, ms < 0 ? NEVER : net_now_us() + (uint64_t)ms * 1000);
 }
 
+/* The fortified name of the same call. */
+int __wrap___poll_chk(struct pollfd *fds, nfds_t count, int ms, size_t size)
+{
+    return __wrap_poll(fds, count, ms);
+}
+
 /* ---- Names --------------------------------------------------------------------------------- */
 
 /* All servers have addresses of four numbers. */

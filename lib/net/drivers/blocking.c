@@ -15,6 +15,7 @@
 struct blocking {
     struct carrier carrier;
     redisContext *theirs;           /* the caller's connection, if it is borrowed */
+    uint64_t heard_ms;              /* when a node was last ready, or the calls began */
     struct node *waited[NODES_MAX]; /* those that answer or open, in their turn */
     struct pollfd ready[NODES_MAX];
 };
@@ -112,14 +113,18 @@ static bool is_done(const struct blocking *b)
     return TAILQ_EMPTY(&b->carrier.calls);
 }
 
-/* In step, each node waits for all answers. If none comes for so long, a server stands still: the others have the rest of
- * the time. */
-static uint32_t patience_of(const struct carrier *c)
+/* In step, each node waits for all answers. If none comes for a quarter of the time, a server stands still: the others have
+ * the rest. Gives the milliseconds that are left of that. */
+static uint32_t patience_of(const struct blocking *b)
 {
+    const struct carrier *c = &b->carrier;
     const uint64_t timeout = c->settings->options.command_timeout_ms;
     const uint64_t all = c->deadline_ms != 0 && c->deadline_ms < timeout ? c->deadline_ms : timeout;
 
-    return c->in_step ? (uint32_t)(all / 4) : INT32_MAX;
+    if (!c->in_step)
+        return INT32_MAX;
+    const uint64_t end = b->heard_ms + all / 4, now = clock_now_ms();
+    return end > now ? (uint32_t)(end - now) : 0;
 }
 
 /* Waits for one node, and takes what has come. False: there is none to wait for. */
@@ -129,7 +134,7 @@ static bool wait_for_some(struct blocking *b)
     struct node **waited = b->waited;
     struct pollfd *ready = b->ready;
     uint32_t least = rest_of_sleep(&b->carrier);
-    const uint32_t patience = patience_of(&b->carrier);
+    const uint32_t patience = patience_of(b);
 
     if (count == 0)
         return false;
@@ -147,7 +152,9 @@ static bool wait_for_some(struct blocking *b)
     if (polled < 0) /* a signal; overdue answers are seen all the same */
         for (unsigned i = 0; i < count; i++)
             ready[i].revents = 0;
-    if (polled == 0 && b->carrier.in_step) {
+    if (polled > 0) {
+        b->heard_ms = clock_now_ms();
+    } else if (patience_of(b) == 0) {
         b->carrier.in_step = false;
         carrier_flush(&b->carrier);
     }
@@ -181,8 +188,11 @@ static void sleep_until(uint64_t at)
 }
 
 /* Answers that an earlier call, which failed, has left unread were not late meanwhile. */
-static void start_clocks(const struct carrier *c)
+static void start_clocks(struct blocking *b)
 {
+    const struct carrier *c = &b->carrier;
+
+    b->heard_ms = clock_now_ms();
     for (unsigned i = 0; i < c->topology.count; i++)
         if (pipes_wait(c->topology.nodes[i]))
             connection_start_clock(c->topology.nodes[i]->pipe);
@@ -216,7 +226,7 @@ static hibloom_status run(struct redis_store *store, struct task *task)
     struct carrier *c = &b->carrier;
     struct call call;
 
-    start_clocks(c);
+    start_clocks(b);
     carrier_begin(c, &call, task);
     wait_for_all(b);
     const hibloom_status status = carrier_error(c, &call);
@@ -236,7 +246,7 @@ static bool run_all(struct redis_store *store, struct task **tasks, size_t n, ta
             task_end(tasks[i]);
         return false;
     }
-    start_clocks(c);
+    start_clocks(b);
     carrier_hold(c);
     c->in_step = true;
     for (size_t i = 0; i < n; i++)
