@@ -9,8 +9,8 @@
 #include <string.h>
 
 #define NOT_REFUSED UINT64_MAX
-#define CHUNK 4096u
-#define CHUNK_READ (256u << 10) /* one reading of bitmaps serves these; some 6 MB */
+#define CHUNK 4096u             /* of an add, between which its period may end */
+#define CHUNK_READ (256u << 10) /* of a look-up, if one reading of bitmaps serves these; some 6 MB */
 #define ATTEMPTS 20u            /* each that fails is a period that has passed, a slice that was emptied, or a rest */
 #define REST_MS 100u            /* at most */
 
@@ -258,12 +258,15 @@ static void slice_read(struct sieve *s)
     }
 }
 
-/* An add looks for a few at a time, between which its period may end. */
+/* Replicas need not have what a bitmap shows, and must have what an add has found in. */
 static void look(struct sieve *s)
 {
+    const struct link *link = s->task.link;
+    const bool may_read = !s->task.adds || !link->server->sends_all;
+
     begin_look(s);
     s->window->read = 0;
-    if (!s->task.adds && bulk_pays(BULK_LOOK, s->task.link, s->count, (double)s->count))
+    if (may_read && bulk_pays(BULK_LOOK, link, s->count, (double)s->count))
         s->window->has = alloc.calloc(count_of(s), FLAGS_BYTES(s->chunk));
     if (s->window->has != NULL)
         learn_clock(s, read_slice);
