@@ -20,7 +20,7 @@
 #define GETRANGE 0.83      /* of a block */
 #define SCRIPT_BIT 0.99    /* the script for a partitioned filter with is_new */
 #define READ_MB 110.0      /* GETRANGE of 10^6 bytes */
-#define MERGE_MB 600.0     /* PSETEX and BITOP of 10^6 bytes, */
+#define MERGE_MB 550.0     /* PSETEX and BITOP of 10^6 bytes, */
 #define MERGE_LARGE 1350.0 /* and of a large key, whose memory is new each time */
 #define BEFORE_MB 400.0    /* if the bits before are kept and read, beside the reading */
 #define HERE 0.03          /* an item whose bits are set or looked at here */
