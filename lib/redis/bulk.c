@@ -76,7 +76,7 @@ static void begin_key(struct bulk *bulk)
     unsigned char *const bits = bits_of_key(bulk, &bulk->bits);
     struct link *link = bulk->task.link;
 
-    bulk->merges = bulk->way != BULK_LOOK && merge_can(link, &bulk->piece, bits);
+    bulk->merges = bulk->way != BULK_LOOK && merge_can(link, &bulk->piece, bits, bulk->way == BULK_ADD_NEW);
     if (bulk->way == BULK_LOOK) {
         transfer_begin_read(&bulk->transfer, link, &bulk->piece, bits);
     } else if (!bulk->merges) { /* there is no bit to set, or counters */

@@ -2,6 +2,7 @@
 #include "redis/cost.h"
 #include "redis/encoding.h"
 #include "redis/keys.h"
+#include "redis/merge.h"
 #include "spec/spec.h"
 
 #include <math.h>
@@ -22,6 +23,7 @@
 #define READ_MB 110.0      /* GETRANGE of 10^6 bytes */
 #define MERGE_MB 550.0     /* PSETEX and BITOP of 10^6 bytes, */
 #define MERGE_LARGE 1350.0 /* and of a large key, whose memory is new each time */
+#define PARTS_MB 6300.0    /* through a script, in parts */
 #define BEFORE_MB 400.0    /* if the bits before are kept and read, beside the reading */
 #define HERE 0.03          /* an item whose bits are set or looked at here */
 
@@ -90,7 +92,7 @@ double cost_merge(const struct spec *spec, const struct cost_server *server, siz
 {
     if (spec->counters != 0)
         return INFINITY;
-    return whole(spec, server, n, merge_mb(spec), 1);
+    return whole(spec, server, n, spec_bitmap_bytes(spec) < MERGE_PARTS_BYTES ? merge_mb(spec) : PARTS_MB, 1);
 }
 
 /* The bits before are read, too. */

@@ -199,10 +199,11 @@ bool merge_may_be_done(const struct merge *merge)
 /* ---- Its begin --------------------------------------------------------------------------------------- */
 
 /* A bare bitmap has no guard that a script could compare, and counters are no bits. */
-bool merge_can(const struct link *link, const struct piece *piece, const unsigned char *bits)
+bool merge_can(const struct link *link, const struct piece *piece, const unsigned char *bits, bool wants_old)
 {
     return !link->bare && link->spec->counters == 0 && piece->from == 0 &&
-           piece->len == spec_bitmap_bytes(link->spec) && (bits == NULL || !bits_are_zero(bits, (size_t)piece->len));
+           piece->len == spec_bitmap_bytes(link->spec) && (wants_old || piece->len < MERGE_PARTS_BYTES) &&
+           (bits == NULL || !bits_are_zero(bits, (size_t)piece->len));
 }
 
 static void begin(struct merge *merge, struct link *into, uint32_t key, talk_step *step)

@@ -34,8 +34,12 @@ struct merge {
     uint64_t asked, part_at[2];
 };
 
-/* Is the piece a whole key that may go so, and is a bit set in it? `bits` NULL: any may be. */
-bool merge_can(const struct link *, const struct piece *, const unsigned char *bits);
+/* Is the piece a whole key that may go so, and is a bit set in it? `bits` NULL: any may be. Unless the bits before are
+ * wanted, a key that would stall the server for longer than 15 ms may not: it goes in parts (transfer.h). */
+bool merge_can(const struct link *, const struct piece *, const unsigned char *bits, bool wants_old);
+
+/* That is the size of such a key, at least. */
+#define MERGE_PARTS_BYTES (12u * 1000 * 1000)
 
 /* A whole bitmap of the size of that key. `old`: its size, too. If it is not known what was set before, it is all
  * zeros: then all items are new, in doubt. */

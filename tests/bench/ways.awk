@@ -191,7 +191,7 @@ function print_choices(    i, key, row, rows, title, cells, megabytes)
 function print_merges(    i, key)
 {
     print "\n## A whole bitmap into a key that has bits\n"
-    print "By SET and BITOP, as keys of up to 16 MB take it, and by parts through a script, as larger ones do.\n"
+    print "By SET and BITOP, as keys of less than 12 MB take it, and by parts through a script, as larger ones do.\n"
     print "| way | MB | milliseconds | bytes in the append-only file |\n|---|---|---|---|"
     for (i = 1; i <= count["merges"]; i++) {
         key = keys["merges", i]

@@ -253,6 +253,25 @@ static hibloom *attach_bare(const char *name, size_t text, enum bare how)
     return bare;
 }
 
+/* One command on it would stall the server for longer than 15 ms. */
+static void a_key_of_twelve_megabytes_goes_in_parts(void **state)
+{
+    static const char *const texts[] = {"bits=95999992 hashes=3 seed=1", "bits=96000000 hashes=3 seed=1"};
+
+    for (int large = 0; large < 2; large++) {
+        hibloom *into = make(REDIS, "into", texts[large], "a", 100),
+                *from = make(MEMORY, "from", texts[large], "b", 100);
+        const long long whole = redis_server_calls_of(redis, "rename");
+
+        assert_ok(hibloom_merge(into, from), into->store);
+        assert_int_equal(redis_server_calls_of(redis, "rename") - whole, large ? 0 : 1);
+        assert_int_equal(items_count(into, into->store, "a", 100), 100);
+        assert_int_equal(items_count(into, into->store, "b", 100), 100);
+        drop(into);
+        drop(from);
+    }
+}
+
 static void a_bare_bitmap_takes_a_filter_and_keeps_what_is_others(void **state)
 {
     for (size_t t = 0; t < 2; t++)
@@ -285,6 +304,7 @@ int main(void)
         cmocka_unit_test_teardown(the_union_of_large_filters_is_exact_in_pieces_and_segments, served_leave_nothing),
         cmocka_unit_test_teardown(what_is_empty_is_not_sent, served_leave_nothing),
         cmocka_unit_test_teardown(of_a_sparse_filter_only_the_parts_that_hold_bits_are_sent, served_leave_nothing),
+        cmocka_unit_test_teardown(a_key_of_twelve_megabytes_goes_in_parts, served_leave_nothing),
         cmocka_unit_test_teardown(a_bare_bitmap_takes_a_filter_and_keeps_what_is_others, served_leave_nothing),
         cmocka_unit_test_teardown(a_comparison_comes_within_a_few_per_cent, served_leave_nothing),
     };
