@@ -79,8 +79,9 @@ static void begin_key(struct bulk *bulk)
     bulk->merges = bulk->way != BULK_LOOK && merge_can(link, &bulk->piece, bits, bulk->way == BULK_ADD_NEW);
     if (bulk->way == BULK_LOOK) {
         transfer_begin_read(&bulk->transfer, link, &bulk->piece, bits);
-    } else if (!bulk->merges) { /* there is no bit to set, or counters */
+    } else if (!bulk->merges) { /* there is no bit to set, or the key is large */
         transfer_begin_merge(&bulk->transfer, link, &bulk->piece, bits);
+        bulk->transfer.replaceable = true;
     } else {
         merge_begin(&bulk->merge, link, bulk->piece.key, bits,
                     bulk->way == BULK_ADD_NEW ? bits_of_key(bulk, &bulk->before) : NULL);

@@ -184,6 +184,7 @@ static bool merge_pipeline(struct talk *talk, struct outbox *outbox, unsigned nu
     else
         ask_merge(transfer, &outbox->commands, key, len);
     outbox_end(outbox);
+    outbox_last(outbox)->replaceable = transfer->replaceable;
     transfer->asked += len;
     transfer->sent = true;
     return true;

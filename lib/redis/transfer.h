@@ -15,6 +15,7 @@ struct transfer {
     bool sent;                 /* something */
     uint64_t part_at[2];       /* of the pipelines that are on their way */
     bool cut[2];               /* a part of theirs came short */
+    bool replaceable;          /* the caller has another way, should the key's slot move just now */
 };
 
 void transfer_begin_read(struct transfer *, struct link *, const struct piece *, unsigned char *out);
