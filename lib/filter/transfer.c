@@ -164,10 +164,7 @@ static void merge_within(struct whole *w)
     struct link *into = whole_link(w->filter, piece->link), *from = whole_link(w->other, piece->link);
 
     into->room = 0; /* it has less than was counted */
-    if (merge_can(into, piece, NULL, false))
-        merge_begin_within(&w->merge, into, from, piece->key);
-    else
-        transfer_begin_merge_within(&w->transfer, into, from, piece);
+    transfer_begin_merge_within(&w->transfer, into, from, piece);
     whole_await(w, w->store, go_on);
 }
 

@@ -296,10 +296,7 @@ void whole_merge(struct whole *w, hibloom *into, whole_step *step)
     } else {
         struct link *link = whole_link(into, piece->link);
         link->room = 0; /* it has less than was counted */
-        if (merge_can(link, piece, w->bits, false))
-            merge_begin(&w->merge, link, piece->key, w->bits, NULL);
-        else
-            transfer_begin_merge(&w->transfer, link, piece, w->bits);
+        transfer_begin_merge(&w->transfer, link, piece, w->bits, NULL);
         whole_await(w, into->store, step);
     }
 }

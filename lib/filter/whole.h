@@ -15,7 +15,6 @@
 #include "filter/async.h"
 #include "filter/file.h"
 #include "redis/links.h"
-#include "redis/merge.h"
 #include "redis/replace.h"
 #include "redis/scandump.h"
 #include "redis/store.h"
@@ -76,7 +75,6 @@ struct whole {
         struct task inner; /* while task.inner is not NULL; one of: */
         struct links links;
         struct transfer transfer;
-        struct merge merge;
         struct replacement replacement;
         struct life life;
         struct scandump scandump;

@@ -74,19 +74,13 @@ static unsigned char *bits_of_key(const struct bulk *bulk, const struct bits *bi
 static void begin_key(struct bulk *bulk)
 {
     unsigned char *const bits = bits_of_key(bulk, &bulk->bits);
-    struct link *link = bulk->task.link;
+    unsigned char *const before = bulk->way == BULK_ADD_NEW ? bits_of_key(bulk, &bulk->before) : NULL;
 
-    bulk->merges = bulk->way != BULK_LOOK && merge_can(link, &bulk->piece, bits, bulk->way == BULK_ADD_NEW);
-    if (bulk->way == BULK_LOOK) {
-        transfer_begin_read(&bulk->transfer, link, &bulk->piece, bits);
-    } else if (!bulk->merges) { /* there is no bit to set, or the key is large */
-        transfer_begin_merge(&bulk->transfer, link, &bulk->piece, bits);
-        bulk->transfer.replaceable = true;
-    } else {
-        merge_begin(&bulk->merge, link, bulk->piece.key, bits,
-                    bulk->way == BULK_ADD_NEW ? bits_of_key(bulk, &bulk->before) : NULL);
-        bulk->merge.replaceable = true;
-    }
+    if (bulk->way == BULK_LOOK)
+        transfer_begin_read(&bulk->transfer, bulk->task.link, &bulk->piece, bits);
+    else
+        transfer_begin_merge(&bulk->transfer, bulk->task.link, &bulk->piece, bits, before);
+    bulk->transfer.replaceable = true;
     bulk->busy = true;
 }
 
@@ -111,7 +105,7 @@ bool bulk_was_refused(const struct bulk *bulk)
 /* The caller may go on item by item, and then finds in what was merged here. What was not merged is new to nobody yet. */
 static void give_up(struct bulk *bulk)
 {
-    const bool in_doubt = bulk->merges && merge_may_be_done(&bulk->merge);
+    const bool in_doubt = transfer_may_be_done(&bulk->transfer);
 
     if (bulk->way != BULK_ADD_NEW)
         return;
@@ -174,7 +168,8 @@ void bulk_begin(struct bulk *bulk, enum bulk_way way, struct link *link, const h
     const uint32_t fit = (uint32_t)(STORE_PIECE / bytes), keys = link->count;
 
     memset(bulk, 0, sizeof *bulk);
-    bulk->task = (struct task){.class = &bulk_class, .link = link, .inner = &bulk->inner.task, .release = release};
+    bulk->task = (struct task){
+        .class = &bulk_class, .link = link, .inner = &bulk->transfer.talk.task, .release = release};
     bulk->way = way;
     bulk->items = items;
     bulk->n = n;

@@ -1,7 +1,7 @@
 /* bulk.h: the task that answers many items from whole bitmaps, or adds them by whole bitmaps.
  *
  *   look up       a key's bits are read (transfer.h), and all items of that key answered here
- *   add           the bits of all items of a key are set here, and merged into it (merge.h)
+ *   add           the bits of all items of a key are set here, and merged into it
  *   add, is_new   the same; then the bits that were there before are read, and tell which items are new
  *
  * It goes by groups of keys of 16 MB, and over all items for each group. The model of cost.h
@@ -10,7 +10,6 @@
 #define HIBLOOM_BULK_H
 
 #include "bits/bits.h"
-#include "redis/merge.h"
 #include "redis/transfer.h"
 
 enum bulk_way { BULK_LOOK, BULK_ADD, BULK_ADD_NEW };
@@ -18,13 +17,8 @@ enum bulk_way { BULK_LOOK, BULK_ADD, BULK_ADD_NEW };
 struct bulk {
     struct task task;
     enum bulk_way way;
-    union {
-        struct talk inner;
-        struct transfer transfer;
-        struct merge merge;
-    };
-    bool busy;   /* with that */
-    bool merges; /* it is a merge */
+    struct transfer transfer;
+    bool busy; /* with that */
     struct piece piece;
     struct bits bits;   /* the present keys' */
     struct bits before; /* those that they had before; start NULL: nobody asks */

@@ -2,7 +2,7 @@
 #include "redis/cost.h"
 #include "redis/encoding.h"
 #include "redis/keys.h"
-#include "redis/merge.h"
+#include "redis/transfer.h"
 #include "spec/spec.h"
 
 #include <math.h>
@@ -92,7 +92,7 @@ double cost_merge(const struct spec *spec, const struct cost_server *server, siz
 {
     if (spec->counters != 0)
         return INFINITY;
-    return whole(spec, server, n, spec_bitmap_bytes(spec) < MERGE_PARTS_BYTES ? merge_mb(spec) : PARTS_MB, 1);
+    return whole(spec, server, n, spec_bitmap_bytes(spec) < TRANSFER_PARTS_BYTES ? merge_mb(spec) : PARTS_MB, 1);
 }
 
 /* The bits before are read, too. */

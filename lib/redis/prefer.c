@@ -12,7 +12,7 @@
 
 #define MORE_MEMORY 1.5 /* than the least, at most, for more items a second */
 #define BEYOND_BEST 1u  /* hashes more than the best number, at most */
-/* A bulk add makes each key again (merge.h), which stalls the server for some 0.7 ms a MB. So adds like keys of 2 MB. The
+/* A bulk add makes each key again (transfer.h), which stalls the server for some 0.7 ms a MB. So adds like keys of 2 MB. The
  * server's allocator gives 2 MB and no more to a key that leaves room for its own few bytes. */
 #define ADD_KEY_BYTES ((2u << 20) - 4096.0)
 

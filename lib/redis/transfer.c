@@ -3,30 +3,57 @@
  *     read    GETRANGE seen 0 262143         parts of 256 KB, two on their way at once; behind
  *             GETRANGE seen 1725 1816        each the guard: one may be sent again behind the
  *             ...                            others, or be answered by another replica
- *     merge   EVAL merge seen ... bits       parts of 1 MB, likewise; the script is its own guard
+ *
+ *     merge   PSETEX tmp 60000 bits          a whole key: the bits to set, under a temporary name
+ *             EVAL merge seen tmp [old]      guard, BITOP OR tmp seen tmp, [RENAME seen old,] RENAME tmp seen
+ *             GETRANGE old 0 262143 ...      only if somebody asks: the bits that were there before
+ *             UNLINK old
+ *
+ *     merge   EVAL merge seen ... bits       else by parts of 1 MB, two on their way; the script is its own guard
  *             EVAL sum seen ... counters     of a counting filter, parts of 16 KB: each byte is added by Lua
  *
- * A part is ORed within one script, so no bit that others set meanwhile is lost,
- * and a process that dies has merged whole parts. Parts that are all 0 are not sent.
+ * In one step: if an answer is lost, the script is sent again alone. It finds the bits before (rule "done"), the bits
+ * to set (not done yet), or neither (rule "none"). In the last case, and if the bits before are gone while they are
+ * read, all begins again. From then on the bits before may hold those of the first time, so they prove nothing.
  *
- * 1 MB takes some 4 ms of the server, in parts of any size: Lua (Redis 7) hashes each
- * byte of a string that it gets, and gets three, the bits that come, those there, and
- * both ORed: no command copies a range from key to key. BITOP on whole keys would do
- * without two of them; but it took 15 ms for 16 MB and 1.7 s for 512 MB, needs the
- * key's memory twice, and takes its time to live away. */
+ * By parts: a part is ORed within one script, so no bit that others set meanwhile is lost, and a process that dies has
+ * merged whole parts. Parts that are all 0 are not sent. 1 MB takes some 4 ms of the server, in parts of any size: Lua
+ * (Redis 7) hashes each byte of a string that it gets, and gets three, the bits that come, those there, and both ORed:
+ * no command copies a range from key to key. BITOP on whole keys does without two of them; but it took 15 to 25 ms for
+ * 16 MB and 1.7 s for 512 MB. */
 #include "redis/transfer.h"
+#include "base/number.h"
 #include "bits/bits.h"
+#include "redis/life.h"
 #include "redis/scripts.h"
+#include "spec/spec.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #define READ_BYTES (256u << 10)
 #define MERGE_BYTES (1u << 20)
 #define SUM_BYTES (16u << 10) /* takes some 1.5 ms */
+#define TRIES 16u
+
+static struct transfer *transfer_of(struct talk *talk)
+{
+    return (struct transfer *)talk;
+}
 
 static size_t part_at(const struct piece *piece, uint64_t done, uint64_t part)
 {
     return (size_t)(piece->len - done < part ? piece->len - done : part);
+}
+
+/* Its temporary keys: the bits to set, and those that were there before. They lie beside the key, in its slot. */
+enum { BITS = 'a', OLD = 'b' };
+
+static struct argument temporary(const struct transfer *transfer, char key[KEYS_SIZE], char what)
+{
+    return (struct argument){
+        key, keys_temporary(key, transfer->talk.task.link, transfer->piece->key, what, transfer->number)};
 }
 
 static void begin(struct transfer *transfer, struct link *link, const struct piece *piece, talk_step *step)
@@ -56,7 +83,7 @@ static void take_part(struct transfer *transfer, unsigned number, const struct r
 
 static void take_read(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
-    struct transfer *transfer = (struct transfer *)talk;
+    struct transfer *transfer = transfer_of(talk);
 
     if (tag >> 1 != 0)
         (void)guard_take(talk, talk->task.link->count, index, reply);
@@ -66,44 +93,200 @@ static void take_read(struct talk *talk, uint32_t tag, uint32_t index, const str
         task_unexpected(&talk->task);
 }
 
+/* Of the key, with the guard behind it; or of the bits before a merge, whose name is proof enough. */
 static bool read_pipeline(struct talk *talk, struct outbox *outbox, unsigned number)
 {
-    struct transfer *transfer = (struct transfer *)talk;
+    struct transfer *transfer = transfer_of(talk);
     const struct piece *piece = transfer->piece;
+    struct link *link = talk->task.link;
     const size_t len = part_at(piece, transfer->asked, READ_BYTES);
+    const bool before = transfer->bits != NULL;
     char name[KEYS_SIZE];
 
-    if (len == 0)
+    if (len == 0 || transfer->lost)
         return false;
-    const struct argument key = {name, keys_name(name, talk->task.link, piece->key)};
+    const struct argument key = before ? temporary(transfer, name, OLD)
+                                       : (struct argument){name, keys_name(name, link, piece->key)};
     outbox_begin(outbox, number, key); /* replicas need not have it */
     command_getrange(&outbox->commands, key, piece->from + transfer->asked, len);
     transfer->part_at[number] = transfer->asked;
     transfer->asked += len;
-    guard_ask(talk->task.link, outbox, key, piece->key);
+    if (!before)
+        guard_ask(link, outbox, key, piece->key);
     outbox_end_into(outbox, 0, transfer->out + transfer->part_at[number], len);
-    outbox_last(outbox)->anew = true;
-    guard_ask_config(talk->task.link, outbox, 1 << 1 | number);
+    outbox_last(outbox)->anew = !before;
+    if (!before)
+        guard_ask_config(link, outbox, 1 << 1 | number);
     return true;
-}
-
-static void begin_reading(struct talk *talk, struct outbox *outbox)
-{
-    talk_stream(talk, read_pipeline, take_read, NULL);
 }
 
 void transfer_begin_read(struct transfer *transfer, struct link *link, const struct piece *piece, unsigned char *out)
 {
-    begin(transfer, link, piece, begin_reading);
+    begin(transfer, link, piece, NULL);
+    talk_stream(&transfer->talk, read_pipeline, take_read, NULL);
     transfer->talk.task.reads = true;
     transfer->out = out;
 }
 
-/* ---- Merging --------------------------------------------------------------------- */
+/* ---- In one step ------------------------------------------------------------------- */
+
+enum { TAG_BITS, TAG_SCRIPT };
+
+static void begin_again(struct talk *, struct outbox *);
+static void judge_answer(struct talk *, struct outbox *);
+
+/* Rule "whole": a part that is not there is seen. */
+static void take_old(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
+{
+    take_part(transfer_of(talk), tag & 1, reply);
+    transfer_of(talk)->lost |= transfer_of(talk)->cut[tag & 1];
+}
+
+/* Rule "doubt". It would expire by itself, so nobody minds if UNLINK fails. */
+static void judge_old(struct talk *talk, struct outbox *outbox)
+{
+    struct transfer *transfer = transfer_of(talk);
+    char name[KEYS_SIZE];
+    const struct argument old = temporary(transfer, name, OLD);
+
+    if (transfer->lost) {
+        begin_again(talk, outbox);
+        return;
+    }
+    if (transfer->sent_again)
+        memset(transfer->out, 0, (size_t)transfer->piece->len);
+    outbox_begin(outbox, 0, old);
+    command_start(&outbox->commands, 2, "UNLINK");
+    command_argument(&outbox->commands, old);
+    outbox_end(outbox);
+    outbox_last(outbox)->spare = true;
+    talk_then(talk, NULL, NULL);
+}
+
+static void take_answer(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
+{
+    struct transfer *transfer = transfer_of(talk);
+    const uint32_t i = transfer->piece->key;
+    const bool is_trailer = strchr("des", reply->text[0]) != NULL && reply->text[0] != '\0';
+
+    if (tag == TAG_BITS) {
+        transfer->stored = task_expect(&talk->task, reply, REDIS_REPLY_STATUS, i);
+        return;
+    }
+    transfer->stored = false;
+    transfer->repeated = transfer->repeated || reply->repeated;
+    if (!task_expect(&talk->task, reply, REDIS_REPLY_STRING, i))
+        return;
+    transfer->answer = reply->text[0];
+    if (transfer->answer == 'f')
+        talk->task.link = transfer->from;
+    if (transfer->answer == 'o' || transfer->answer == 'f' ||
+        (is_trailer && !guard_is_trailer(talk, i, reply->text + 1, reply->text_len - 1, false)))
+        guard_note_other(talk, i);
+}
+
+/* What a script expects of the other filter's key, and how many bytes it takes of it. */
+static void write_from(const struct transfer *transfer, struct commands *out, uint64_t bytes)
+{
+    link_expect(out, transfer->from, transfer->piece->key, RECORD_IDENTITY);
+    command_number(out, bytes);
+}
+
+static void ask_script(struct talk *talk, struct outbox *outbox)
+{
+    struct transfer *transfer = transfer_of(talk);
+    struct link *into = talk->task.link, *from = transfer->from;
+    const uint32_t i = transfer->piece->key;
+    struct commands *out = &outbox->commands;
+    char name[KEYS_SIZE], epoch[NUMBER_DIGITS + 1] = "";
+    const struct argument key = link_begin(into, outbox, TAG_SCRIPT, i, name);
+
+    script_start(out, SCRIPT_MERGE, from != NULL || transfer->out != NULL ? 3 : 2, from != NULL ? 7 : 4);
+    command_argument(out, key);
+    command_argument(out, temporary(transfer, name, BITS));
+    if (from != NULL)
+        command_argument(out, (struct argument){name, keys_name(name, from, i)});
+    else if (transfer->out != NULL)
+        command_argument(out, temporary(transfer, name, OLD));
+    link_expect(out, into, i, RECORD_IDENTITY);
+    if (from != NULL)
+        command_text(out, "");
+    else
+        command_number(out, transfer->piece->len);
+    if (transfer->out != NULL)
+        snprintf(epoch, sizeof epoch, "%010" PRIu64, into->keys[i].epoch);
+    command_text(out, epoch);
+    if (from != NULL)
+        write_from(transfer, out, transfer->piece->len);
+    outbox_end(outbox);
+    outbox_last(outbox)->replaceable = transfer->replaceable;
+    talk_then(talk, take_answer, judge_answer);
+}
+
+/* If the answer to the first command is lost, it is not sent again, since the script tells what was done. */
+static void send_bits(struct talk *talk, struct outbox *outbox)
+{
+    struct transfer *transfer = transfer_of(talk);
+    char name[KEYS_SIZE];
+    const struct argument tmp = temporary(transfer, name, BITS);
+
+    outbox_begin(outbox, TAG_BITS, tmp);
+    command_start(&outbox->commands, 4, "PSETEX");
+    command_argument(&outbox->commands, tmp);
+    command_text(&outbox->commands, TEMPORARY_MS);
+    outbox_end_with(outbox, transfer->bits, (size_t)transfer->piece->len);
+    outbox_last(outbox)->spare = true;
+    ask_script(talk, outbox);
+}
+
+static bool may_try(struct transfer *transfer)
+{
+    if (transfer->tries++ < TRIES)
+        return true;
+    task_fail(&transfer->talk.task, HIBLOOM_EUNAVAILABLE,
+              "the temporary keys of '%s' are lost again and again: evicted, or the server takes too long",
+              link_name(transfer->talk.task.link, LINK_NAME));
+    return false;
+}
+
+static void begin_again(struct talk *talk, struct outbox *outbox)
+{
+    struct transfer *transfer = transfer_of(talk);
+
+    transfer->sent_again = true;
+    talk->task.link->server->stats.in_doubt++;
+    if (may_try(transfer))
+        send_bits(talk, outbox);
+}
+
+static void judge_answer(struct talk *talk, struct outbox *outbox)
+{
+    struct transfer *transfer = transfer_of(talk);
+
+    if (transfer->answer == 'n' && !transfer->stored) {
+        begin_again(talk, outbox);
+    } else if (transfer->answer == 'n' || transfer->answer == 'e') { /* the bits came later; or the epoch is noted */
+        if (may_try(transfer))
+            ask_script(talk, outbox);
+    } else if (transfer->answer != 's' && transfer->answer != 'd') {
+        task_unexpected(&talk->task);
+    } else if (transfer->out != NULL) {
+        transfer->asked = 0;
+        transfer->lost = false;
+        talk_stream(talk, read_pipeline, take_old, judge_old);
+    }
+}
+
+bool transfer_may_be_done(const struct transfer *transfer)
+{
+    return transfer->answer == 's' || transfer->answer == 'd' || transfer->repeated || transfer->sent_again;
+}
+
+/* ---- By parts ------------------------------------------------------------------------ */
 
 static void take_merged(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
-    struct transfer *transfer = (struct transfer *)talk;
+    struct transfer *transfer = transfer_of(talk);
 
     if (!task_expect(&talk->task, reply, REDIS_REPLY_INTEGER, transfer->piece->key))
         return;
@@ -135,25 +318,24 @@ static size_t next_part(struct transfer *transfer)
 
 static void ask_merge(struct transfer *transfer, struct commands *out, struct argument key, size_t len)
 {
-    struct link *into = transfer->talk.task.link;
+    struct link *into = transfer->talk.task.link, *from = transfer->from;
     const uint32_t i = transfer->piece->key;
     char name[KEYS_SIZE];
 
-    script_start(out, SCRIPT_MERGE_PART, transfer->from != NULL ? 4 : 3, transfer->from != NULL ? 7 : 4);
+    script_start(out, SCRIPT_MERGE_PART, from != NULL ? 4 : 3, from != NULL ? 7 : 4);
     command_argument(out, key);
-    for (unsigned t = 0; t < 2; t++)
-        command_argument(out, (struct argument){name, keys_temporary(name, into, i, "ab"[t], 0)});
-    if (transfer->from != NULL)
-        command_argument(out, (struct argument){name, keys_name(name, transfer->from, i)});
+    command_argument(out, temporary(transfer, name, BITS));
+    command_argument(out, temporary(transfer, name, OLD));
+    if (from != NULL)
+        command_argument(out, (struct argument){name, keys_name(name, from, i)});
     link_expect(out, into, i, RECORD_IDENTITY);
     command_number(out, transfer->piece->from + transfer->asked);
-    if (transfer->from == NULL) {
+    if (from == NULL) {
         const unsigned char *bits = transfer->bits + transfer->asked;
         command_argument(out, (struct argument){(const char *)bits, bits_are_zero(bits, len) ? 0 : len});
     } else {
         command_text(out, "");
-        link_expect(out, transfer->from, i, RECORD_IDENTITY);
-        command_number(out, len);
+        write_from(transfer, out, len);
     }
 }
 
@@ -171,7 +353,7 @@ static void ask_sum(struct transfer *transfer, struct commands *out, struct argu
 
 static bool merge_pipeline(struct talk *talk, struct outbox *outbox, unsigned number)
 {
-    struct transfer *transfer = (struct transfer *)talk;
+    struct transfer *transfer = transfer_of(talk);
     struct link *into = talk->task.link;
     const size_t len = next_part(transfer);
     char name[KEYS_SIZE];
@@ -190,14 +372,16 @@ static bool merge_pipeline(struct talk *talk, struct outbox *outbox, unsigned nu
     return true;
 }
 
+static void merge_parts(struct talk *, struct outbox *);
+
 /* A bare bitmap's guard, before and behind: that it was lost, and what was made. */
 static void ask_bare(struct talk *talk, struct outbox *outbox)
 {
-    const uint32_t i = ((struct transfer *)talk)->piece->key;
+    const struct transfer *transfer = transfer_of(talk);
 
-    guard_ask_alone(talk->task.link, outbox, i, i);
+    guard_ask_alone(talk->task.link, outbox, transfer->piece->key, transfer->piece->key);
     guard_ask_config(talk->task.link, outbox, talk->task.link->count);
-    talk_then(talk, guard_take_before, NULL);
+    talk_then(talk, guard_take_before, transfer->asked == 0 ? merge_parts : NULL);
 }
 
 static void merge_parts(struct talk *talk, struct outbox *outbox)
@@ -205,34 +389,42 @@ static void merge_parts(struct talk *talk, struct outbox *outbox)
     talk_stream(talk, merge_pipeline, take_merged, talk->task.link->bare ? ask_bare : NULL);
 }
 
-static void begin_merging(struct talk *talk, struct outbox *outbox)
+/* ---- Their begin ----------------------------------------------------------------------- */
+
+/* A bare bitmap has no guard that a script could compare, and counters are no bits. False: it goes by parts. */
+static bool goes_in_one_step(const struct link *into, const struct piece *piece, const unsigned char *bits,
+                             bool wants_before)
 {
-    if (talk->task.link->bare) {
-        ask_bare(talk, outbox);
-        talk_then(talk, guard_take_before, merge_parts);
-    } else {
-        merge_parts(talk, outbox);
-    }
+    return !into->bare && into->spec->counters == 0 && piece->from == 0 &&
+           piece->len == spec_bitmap_bytes(into->spec) && (wants_before || piece->len < TRANSFER_PARTS_BYTES) &&
+           (bits == NULL || !bits_are_zero(bits, (size_t)piece->len));
 }
 
-/* A link that is about to get some has less room than was counted. */
-static void begin_merge(struct transfer *transfer, struct link *into, const struct piece *piece)
+static void begin_merge(struct transfer *transfer, struct link *into, const struct piece *piece,
+                        const unsigned char *bits, unsigned char *before)
 {
-    begin(transfer, into, piece, begin_merging);
+    const bool one_step = goes_in_one_step(into, piece, bits, before != NULL);
+
+    begin(transfer, into, piece,
+          one_step     ? bits != NULL ? send_bits : ask_script
+          : into->bare ? ask_bare
+                       : merge_parts);
     transfer->talk.task.adds = true;
-    into->room = 0;
+    transfer->bits = bits;
+    transfer->out = before;
+    if (one_step)
+        (void)life_draw_id(&transfer->talk.task, &transfer->number);
 }
 
 void transfer_begin_merge(struct transfer *transfer, struct link *into, const struct piece *piece,
-                          const unsigned char *bits)
+                          const unsigned char *bits, unsigned char *before)
 {
-    begin_merge(transfer, into, piece);
-    transfer->bits = bits;
+    begin_merge(transfer, into, piece, bits, before);
 }
 
 void transfer_begin_merge_within(struct transfer *transfer, struct link *into, struct link *from,
                                  const struct piece *piece)
 {
-    begin_merge(transfer, into, piece);
+    begin_merge(transfer, into, piece, NULL, NULL);
     transfer->from = transfer->talk.task.from = from;
 }

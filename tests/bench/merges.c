@@ -1,12 +1,11 @@
-/* A whole bitmap goes into a key that has bits. By SET and BITOP (redis/merge.h), or by parts through a script
- * (redis/transfer.h): keys above 16 MB still take that. Both go by the library's inner functions, in turns.
+/* A whole bitmap goes into a key that has bits. In one step by SET and BITOP, or by parts through a script: keys above
+ * 16 MB still take that. Both go by the library's inner functions (redis/transfer.h), in turns.
  *
  * A second server keeps an append-only file. Its growth is what a merge writes. That server never waits for the disk:
  * else it would write late, and the bytes would count for the next merge. */
 #include "bench.h"
 
 #include "../support/redis_server.h"
-#include "redis/merge.h"
 #include "redis/store.h"
 #include "redis/transfer.h"
 #include "spec/spec.h"
@@ -43,23 +42,25 @@ static void side_close(struct side *side)
     redisFree(side->redis);
 }
 
-static void merge_whole(const struct side *side, const unsigned char *bits)
+static void merge(const struct side *side, const unsigned char *bits, uint64_t len)
 {
     struct redis_store *store = (struct redis_store *)side->store;
-    struct merge merge;
-
-    merge_begin(&merge, &redis_filter_of(side->filter)->first, 0, bits, NULL);
-    bench_must(store->run(store, &merge.talk.task), side->store);
-}
-
-static void merge_by_parts(const struct side *side, const unsigned char *bits)
-{
-    struct redis_store *store = (struct redis_store *)side->store;
-    const struct piece piece = {.len = spec_bitmap_bytes(&side->filter->spec)};
+    const struct piece piece = {.len = len};
     struct transfer transfer;
 
-    transfer_begin_merge(&transfer, &redis_filter_of(side->filter)->first, &piece, bits);
+    transfer_begin_merge(&transfer, &redis_filter_of(side->filter)->first, &piece, bits, NULL);
     bench_must(store->run(store, &transfer.talk.task), side->store);
+}
+
+static void merge_whole(const struct side *side, const unsigned char *bits)
+{
+    merge(side, bits, spec_bitmap_bytes(&side->filter->spec));
+}
+
+/* A piece that is not the whole key goes so. */
+static void merge_by_parts(const struct side *side, const unsigned char *bits)
+{
+    merge(side, bits, spec_bitmap_bytes(&side->filter->spec) - 1);
 }
 
 static const struct {

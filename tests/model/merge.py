@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A bulk add that tells exactly what is new (lib/redis/merge.h), on one key. Every order of its steps.
+"""A bulk add that tells exactly what is new (lib/redis/transfer.h), on one key. Every order of its steps.
 
 All processes add one item, whose two bits may lie in two parts of the key. A merger sends PSETEX of the bits to set,
 and the script behind it. Then it reads the bits before, part by part, and UNLINKs them. If the script's answer is
