@@ -105,8 +105,8 @@ static inline bool count_through(const struct bits *bits, uint32_t segment, uint
 
     if (bits->several)
         for (uint32_t i = 0; i < k; i++) {
-            const struct position position = positions_at(&bits->spec, segment, i, at[i]);
-            at[i] = position.bit + (uint64_t)position.key * bits->key_bytes * 8 - bits->base;
+            const hibloom_position position = positions_at(&bits->spec, segment, i, at[i]);
+            at[i] = position.bit + position.key * bits->key_bytes * 8 - bits->base;
         }
     return at[k - 1] < nowhere(bits); /* offsets before the first key have wrapped around */
 }

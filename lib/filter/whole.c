@@ -59,39 +59,27 @@ static void end_inner(struct whole *w)
         redis_filter_free(handle);
         w->alone = NULL;
     }
-    w->task.inner = NULL;
 }
 
-static enum task_next next(struct task *task, struct outbox *outbox)
+static bool follow(struct task *task, struct task *ended)
 {
     struct whole *w = (struct whole *)task;
+    whole_step *step = w->step;
 
-    for (;;) {
-        if (task->inner != NULL) {
-            const enum task_next what = task_next_inner(task, outbox);
-            if (what != TASK_DONE)
-                return what;
-            end_inner(w);
-            task_end_as(task, &w->inner);
-        }
-        if (task->keeps) {
-            task->keeps = false;
-            return TASK_KEEP;
-        }
-        whole_step *step = w->step;
-        if (task_has_failed(task) && !w->judges) {
-            step = w->cleanup;
-            w->cleanup = NULL;
-        }
-        w->step = NULL;
-        w->judges = false;
-        if (step == NULL)
-            return TASK_DONE;
-        step(w);
+    if (ended != NULL) {
+        end_inner(w);
+        task_end_as(task, ended);
     }
+    if (task_has_failed(task) && !w->judges) {
+        step = w->cleanup;
+        w->cleanup = NULL;
+    }
+    w->step = NULL;
+    w->judges = false;
+    if (step != NULL)
+        step(w);
+    return step != NULL;
 }
-
-static const struct task_class whole_class = {next, task_reply_inner};
 
 void whole_await(struct whole *w, hibloom_store *at, whole_step *step)
 {
@@ -143,8 +131,9 @@ static hibloom_status end(struct whole *w, bool wanted)
 
     if (w->task.inner != NULL) { /* given up */
         task_fail_too(&w->inner, &w->task);
-        end_inner(w);
+        w->task.inner = NULL;
     }
+    end_inner(w);
     if (status != HIBLOOM_OK && w->task.words != NULL) /* no driver has run it */
         (void)error_set(&w->told->error, status, "%s", w->task.words);
     else if (status != HIBLOOM_OK && w->told != w->store)
@@ -164,7 +153,7 @@ static void begin(struct whole *w, whole_begin_fn *begin_call, const struct whol
                   hibloom_store *sender)
 {
     memset(w, 0, sizeof *w);
-    w->task = (struct task){.class = &whole_class, .removes = true};
+    w->task = (struct task){.follow = follow, .removes = true};
     w->args = args;
     w->told = told;
     w->store = sender;
@@ -178,7 +167,7 @@ static hibloom_status run(struct whole *w)
     if (!task_has_failed(&w->task) && !store_is_in_memory(w->store))
         (void)redis->run(redis, &w->task);
     else if (!task_has_failed(&w->task))
-        (void)next(&w->task, NULL); /* it sends nothing */
+        (void)task_next(&w->task, NULL); /* it sends nothing */
     return end(w, true);
 }
 

@@ -81,7 +81,7 @@ static void begin_key(struct bulk *bulk)
     else
         transfer_begin_merge(&bulk->transfer, bulk->task.link, &bulk->piece, bits, before);
     bulk->transfer.replaceable = true;
-    bulk->busy = true;
+    bulk->task.inner = &bulk->transfer.talk.task;
 }
 
 static void end_group(struct bulk *bulk)
@@ -114,44 +114,31 @@ static void give_up(struct bulk *bulk)
     answer(bulk);
 }
 
-/* The inner task has ended; false: nothing follows. */
-static bool go_on(struct bulk *bulk)
+static void end_key(struct bulk *bulk)
 {
-    const uint32_t next = bulk->piece.key + 1, keys = bulk->task.link->count;
+    const uint32_t next = bulk->piece.key + 1;
 
-    bulk->busy = false;
-    if (bulk->task.status != HIBLOOM_OK) {
-        if (bulk_was_refused(bulk))
-            give_up(bulk);
-        return false;
-    }
-    if (next % bulk->group == 0 || next == keys)
+    task_end_as(&bulk->task, &bulk->transfer.talk.task);
+    if (bulk->task.status == HIBLOOM_OK && (next % bulk->group == 0 || next == bulk->task.link->count))
         end_group(bulk);
+    else if (bulk_was_refused(bulk))
+        give_up(bulk);
     bulk->piece.key = next;
-    return next < keys;
 }
 
-static enum task_next next(struct task *task, struct outbox *outbox)
+static bool follow(struct task *task, struct task *ended)
 {
     struct bulk *bulk = (struct bulk *)task;
 
-    while (task->status == HIBLOOM_OK || bulk->busy) {
-        if (!bulk->busy) {
-            if (bulk->piece.key % bulk->group == 0)
-                begin_group(bulk);
-            begin_key(bulk);
-        }
-        const enum task_next what = task_next_inner(task, outbox);
-        if (what != TASK_DONE)
-            return what;
-        task_end_as(task, task->inner);
-        if (!go_on(bulk))
-            break;
-    }
-    return TASK_DONE;
+    if (ended != NULL)
+        end_key(bulk);
+    const bool more = task->status == HIBLOOM_OK && bulk->piece.key < task->link->count;
+    if (more && bulk->piece.key % bulk->group == 0)
+        begin_group(bulk);
+    if (more)
+        begin_key(bulk);
+    return more;
 }
-
-static const struct task_class bulk_class = {next, task_reply_inner};
 
 static void release(struct task *task)
 {
@@ -168,8 +155,7 @@ void bulk_begin(struct bulk *bulk, enum bulk_way way, struct link *link, const h
     const uint32_t fit = (uint32_t)(STORE_PIECE / bytes), keys = link->count;
 
     memset(bulk, 0, sizeof *bulk);
-    bulk->task = (struct task){
-        .class = &bulk_class, .link = link, .inner = &bulk->transfer.talk.task, .release = release};
+    bulk->task = (struct task){.follow = follow, .link = link, .release = release};
     bulk->way = way;
     bulk->items = items;
     bulk->n = n;

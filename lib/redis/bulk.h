@@ -18,7 +18,6 @@ struct bulk {
     struct task task;
     enum bulk_way way;
     struct transfer transfer;
-    bool busy; /* with that */
     struct piece piece;
     struct bits bits;   /* the present keys' */
     struct bits before; /* those that they had before; start NULL: nobody asks */

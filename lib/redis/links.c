@@ -630,19 +630,21 @@ static void repair_link(struct links *l)
 
 /* ---- The task -------------------------------------------------------------------------------------- */
 
-static enum task_next next(struct task *task, struct outbox *outbox)
+static bool await(struct links *l)
+{
+    l->task.inner = l->ended != NULL ? &l->inner : NULL;
+    return l->ended != NULL;
+}
+
+static bool inner_ended(struct task *task, struct task *inner)
 {
     struct links *l = (struct links *)task;
+    void (*const ended)(struct links *) = l->ended;
 
-    while (l->ended != NULL) {
-        const enum task_next what = task_next_inner(task, outbox);
-        if (what != TASK_DONE)
-            return what;
-        void (*const ended)(struct links *) = l->ended;
-        l->ended = NULL;
+    l->ended = NULL;
+    if (ended != NULL)
         ended(l);
-    }
-    return TASK_DONE;
+    return await(l);
 }
 
 static void release(struct task *task)
@@ -657,8 +659,6 @@ static void release(struct task *task)
     explicit_bzero(&l->next, sizeof l->next); /* the seed */
 }
 
-static const struct task_class links_class = {next, task_reply_inner};
-
 /* To reach a link it asks, or it makes links for items that are about to be merged. */
 void links_begin(struct links *l, enum links_goal goal, hibloom *handle, const struct request *wanted, uint64_t number)
 {
@@ -666,8 +666,7 @@ void links_begin(struct links *l, enum links_goal goal, hibloom *handle, const s
     const bool asks = goal == LINKS_COUNT || (goal == LINKS_REACH && at_least <= 1);
 
     memset(l, 0, sizeof *l);
-    l->task = (struct task){
-        .class = &links_class, .inner = &l->inner, .reads = asks, .adds = at_least > 1, .release = release};
+    l->task = (struct task){.follow = inner_ended, .reads = asks, .adds = at_least > 1, .release = release};
     l->goal = goal;
     if (handle->impl == NULL && !redis_filter_make(handle)) {
         task_no_memory(&l->task);
@@ -697,4 +696,5 @@ void links_begin(struct links *l, enum links_goal goal, hibloom *handle, const s
         l->at = sets_ttl(l) ? 1 : 0;
         go_on(l);
     }
+    (void)await(l);
 }

@@ -93,13 +93,12 @@ void sieve_free_inner(struct sieve *s)
 {
     if (s->links != NULL)
         s->denied |= s->links->denied;
-    task_release(s->task.inner);
+    task_release(s->links != NULL ? &s->links->task : s->bulk != NULL ? &s->bulk->task : &s->inner->task);
     alloc.free(s->links);
     alloc.free(s->bulk);
     s->links = NULL;
     s->bulk = NULL;
     s->walks = false;
-    s->task.inner = &s->inner->task;
 }
 
 void sieve_read_walk(struct sieve *s)
@@ -128,49 +127,31 @@ static bool is_refused(struct sieve *s)
     return true;
 }
 
-static void inner_ended(struct sieve *s)
-{
-    void (*const ended)(struct sieve *) = s->ended;
-
-    s->refused = is_refused(s);
-    if (!s->refused)
-        task_end_as(&s->task, s->task.inner);
-    if (!s->walks)
-        sieve_free_inner(s);
-    s->ended = NULL;
-    if (s->task.status == HIBLOOM_OK)
-        ended(s);
-    if (s->task.status != HIBLOOM_OK)
-        release(s);
-}
-
 static void begin_call(struct sieve *s)
 {
-    s->begun = true;
     s->at = 0;
     s->out.mark = mark_of(s);
     s->begun_ns = clock_now_ns();
     s->policy->begin(s);
-    if (s->task.status != HIBLOOM_OK)
-        release(s);
 }
 
-static enum task_next next(struct task *task, struct outbox *outbox)
+static bool follow(struct task *task, struct task *inner)
 {
     struct sieve *s = (struct sieve *)task;
+    void (*const ended)(struct sieve *) = s->ended;
 
-    if (!s->begun && task->status == HIBLOOM_OK)
-        begin_call(s);
-    while (s->ended != NULL) {
-        const enum task_next what = task_next_inner(task, outbox);
-        if (what != TASK_DONE)
-            return what;
-        inner_ended(s);
-    }
-    return TASK_DONE;
+    s->ended = NULL;
+    s->refused = is_refused(s);
+    if (inner != NULL && !s->refused)
+        task_end_as(task, inner);
+    if (!s->walks)
+        sieve_free_inner(s);
+    if (ended != NULL && task->status == HIBLOOM_OK)
+        ended(s);
+    if (task->status != HIBLOOM_OK)
+        release(s);
+    return s->ended != NULL;
 }
-
-static const struct task_class sieve_class = {next, task_reply_inner};
 
 /* ---- What is left ------------------------------------------------------------------------------- */
 
@@ -590,7 +571,7 @@ static void again(struct task *task)
         alloc.free(s->in);
     s->in = NULL;
     s->out.spared = 0;
-    s->begun = false;
+    s->ended = begin_call;
     task->status = HIBLOOM_OK;
 }
 
@@ -606,14 +587,9 @@ static struct sieve *make(struct item_call *c, const struct policy *policy, enum
 
     if (s == NULL)
         return NULL;
-    *s = (struct sieve){.task = {.class = &sieve_class,
-                                 .link = link,
-                                 .inner = &c->inner.task,
-                                 .again = again,
-                                 .take_guard = task_take_guard_inner,
-                                 .adds = adds,
-                                 .reads = !adds},
+    *s = (struct sieve){.task = {.follow = follow, .link = link, .again = again, .adds = adds, .reads = !adds},
                         .inner = &c->inner,
+                        .ended = begin_call,
                         .policy = policy,
                         .filter = link->of,
                         .exact = call == STORE_ADD_NEW,

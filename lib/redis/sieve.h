@@ -80,7 +80,6 @@ struct sieve {
     void (*ended)(struct sieve *); /* the inner task has, well; NULL: nothing is under way */
     const struct policy *policy;
     struct redis_filter *filter;
-    bool begun;
     bool refused; /* the bitmaps were not read, or merged: the items go by commands */
     bool denied;  /* a look-up: a link stays untold, and it may not tell of it */
     bool exact;   /* an add whose is_new is wanted */

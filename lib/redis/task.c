@@ -137,16 +137,6 @@ void task_fail_as(struct task *task, struct failure failure)
     task->words = failure.words;
 }
 
-/* What the inner one has said belongs to the outer one. */
-static void take_said(struct task *outer, struct task *inner)
-{
-    for (struct said *said; (said = inner->said) != NULL;) {
-        inner->said = said->next;
-        said->next = outer->said;
-        outer->said = said;
-    }
-}
-
 static const struct failure unexpected = {HIBLOOM_EPROTO, REFUSAL_OTHER,
                                           "the server's answer is not of the kind that was asked for"};
 
@@ -162,9 +152,7 @@ void task_no_memory(struct task *task)
 
 bool task_has_failed(const struct task *task)
 {
-    const struct task *inner = task->inner;
-
-    return task->status != HIBLOOM_OK || (inner != NULL && !inner->over && task_has_failed(inner));
+    return task->status != HIBLOOM_OK || (task->inner != NULL && task_has_failed(task->inner));
 }
 
 bool task_is_cleaning(const struct task *task)
@@ -185,37 +173,10 @@ void task_end_as(struct task *outer, const struct task *inner)
 
 void task_fail_as_inner(struct task *task)
 {
-    struct task *inner = task->inner;
-
-    if (inner == NULL || inner->over)
+    if (task->inner == NULL)
         return;
-    task_fail_as_inner(inner);
-    task_fail_as(task, task_failure(inner));
-}
-
-enum task_next task_next_inner(struct task *task, struct outbox *outbox)
-{
-    task_fail_too(task->inner, task);
-    const enum task_next what = task->inner->class->next(task->inner, outbox);
-    task->inner->over = what == TASK_DONE;
-    take_said(task, task->inner);
-    task->pause_ms = task->inner->pause_ms;
-    return what;
-}
-
-void task_reply_inner(struct task *task, uint32_t tag, uint32_t index, const struct reply *reply)
-{
-    task_fail_too(task->inner, task);
-    task->inner->class->reply(task->inner, tag, index, reply);
-    take_said(task, task->inner);
-}
-
-bool task_take_guard_inner(struct task *task, uint32_t tag, const struct reply *reply)
-{
-    const bool good = task->status == HIBLOOM_OK && task->inner->take_guard(task->inner, tag, reply);
-
-    take_said(task, task->inner);
-    return good;
+    task_fail_as_inner(task->inner);
+    task_fail_as(task, task_failure(task->inner));
 }
 
 struct failure task_refusal(struct task *task, enum refusal refusal, const char *words, const char *what)
@@ -369,8 +330,10 @@ static bool count_written(struct talk *talk, struct outbox *outbox)
         outbox_empty(outbox);
         task_no_memory(&talk->task);
     }
-    for (size_t i = 0; i < outbox->count; i++)
-        talk->outstanding[talk->pipelined ? outbox->exchanges[i].tag & 1 : 0] += outbox->exchanges[i].replies;
+    for (size_t i = 0; i < outbox->count; i++) {
+        const struct exchange *exchange = &outbox->exchanges[i];
+        talk->outstanding[talk->pipelined ? exchange->tag & 1 : 0] += exchange->replies > 0 ? exchange->replies : 1;
+    }
     return outbox->count > 0;
 }
 
@@ -463,9 +426,67 @@ static enum task_next talk_next(struct task *task, struct outbox *outbox)
     }
 }
 
-static void talk_reply(struct task *task, uint32_t tag, uint32_t index, const struct reply *reply)
+void talk_begin(struct talk *talk, struct link *link, talk_step *step)
 {
-    struct talk *talk = (struct talk *)task;
+    *talk = (struct talk){.task.link = link, .step = step, .begun_ns = clock_now_ns()};
+}
+
+/* ---- One task within another ------------------------------------------------------- */
+
+/* What the inner one has said belongs to the outer one. */
+static void take_said(struct task *outer, struct task *inner)
+{
+    for (struct said *said; outer != inner && (said = inner->said) != NULL;) {
+        inner->said = said->next;
+        said->next = outer->said;
+        outer->said = said;
+    }
+}
+
+enum task_next task_next(struct task *task, struct outbox *outbox)
+{
+    if (task->follow == NULL)
+        return talk_next(task, outbox);
+    struct task *inner;
+    do {
+        inner = task->inner;
+        if (task->keeps) {
+            task->keeps = false;
+            return TASK_KEEP;
+        }
+        if (inner != NULL) {
+            task_fail_too(inner, task);
+            const enum task_next what = task_next(inner, outbox);
+            take_said(task, inner);
+            task->pause_ms = inner->pause_ms;
+            if (what != TASK_DONE)
+                return what;
+            task->inner = NULL;
+        }
+    } while (task->follow(task, inner));
+    return TASK_DONE;
+}
+
+/* The talk that is under way. */
+static struct talk *innermost(struct task *task)
+{
+    for (; task->inner != NULL; task = task->inner)
+        task_fail_too(task->inner, task);
+    return (struct talk *)task;
+}
+
+bool task_take_guard(struct task *task, uint32_t tag, const struct reply *reply)
+{
+    struct task *inner = &innermost(task)->task;
+    const bool good = inner->status == HIBLOOM_OK && inner->take_guard(inner, tag, reply);
+
+    take_said(task, inner);
+    return good;
+}
+
+void task_reply(struct task *task, uint32_t tag, uint32_t index, const struct reply *reply)
+{
+    struct talk *talk = innermost(task);
     const unsigned number = talk->pipelined ? tag & 1 : 0;
 
     if (reply == NULL || !reply->again)
@@ -474,11 +495,5 @@ static void talk_reply(struct task *task, uint32_t tag, uint32_t index, const st
         talk->take(talk, tag, index, reply);
     if (talk->outstanding[number] == 0 && talk->answered != NULL)
         talk->answered(talk, number);
-}
-
-static const struct task_class talk_class = {talk_next, talk_reply};
-
-void talk_begin(struct talk *talk, struct link *link, talk_step *step)
-{
-    *talk = (struct talk){.task = {.class = &talk_class, .link = link}, .step = step, .begun_ns = clock_now_ns()};
+    take_said(task, &talk->task);
 }

@@ -6,14 +6,14 @@
  * sockets. So a blocking call, an event loop and several connections run one
  * implementation of the protocol.
  *
- *     next() -> TASK_SEND: exchanges lie in the outbox      they are sent, next is called again
- *               TASK_WAIT: it needs a reply first           reply() for each of an exchange, then next;
- *                                                           what lies in the outbox stays there
- *               TASK_PAUSE: for task->pause_ms              next is called again after that
- *               TASK_KEEP: nothing is outstanding           next is called again once replicas have what was done,
- *                                                           where min_replicas wants that
- *               TASK_DONE: status and words are final; nothing is outstanding.
- *                                                           next may be called again
+ *     task_next -> TASK_SEND: exchanges lie in the outbox      they are sent, it is called again
+ *                  TASK_WAIT: it needs a reply first           task_reply for each of an exchange, then task_next;
+ *                                                              what lies in the outbox stays there
+ *                  TASK_PAUSE: for task->pause_ms              it is called again after that
+ *                  TASK_KEEP: nothing is outstanding           it is called again once replicas have what was done,
+ *                                                              where min_replicas wants that
+ *                  TASK_DONE: status and words are final; nothing is outstanding.
+ *                                                              it may be called again
  *
  * The way of a call on items, down and up again:
  *
@@ -47,7 +47,7 @@ struct exchange {
     uint32_t bulk_room, payload_len;
     uint32_t tag; /* the task's own */
     uint32_t key;
-    uint32_t replies; /* 0: only the connection is wanted; reply() is called once, with NULL, and that is no failure */
+    uint32_t replies; /* 0: only the connection is wanted: one reply comes, NULL, and that is no failure */
     uint16_t slot;    /* the key's cluster slot */
     /* Bits, since each call under way keeps a copy of its exchanges. */
     bool at_primary : 1; /* no replica answers it: a task that only looks writes by what it is told */
@@ -96,17 +96,19 @@ struct failure {
 
 enum task_next { TASK_SEND, TASK_WAIT, TASK_PAUSE, TASK_KEEP, TASK_DONE };
 
+/* A task is a talk (below), or it runs others within it, one after the other. */
 struct task {
-    const struct task_class *class;
     struct link *link;  /* whose keys it is about; of a whole filter the first one; NULL: none */
     struct link *from;  /* another one that is read; NULL: none */
-    struct task *inner; /* one that this one runs; NULL: none */
+    struct task *inner; /* one that this one runs now; NULL: none */
+    /* The inner one has ended; NULL: there was none. Begins the next one, if any. False: nothing follows. Of a talk it is
+     * NULL. */
+    bool (*follow)(struct task *, struct task *ended);
     hibloom_status status;
     enum refusal refusal;
     const char *words; /* these three are a failure */
     struct said *said; /* all words so far: task_end frees them */
     unsigned pause_ms;
-    bool over;      /* as an inner one: it was TASK_DONE */
     bool keeps;     /* TASK_KEEP comes next */
     bool elsewhere; /* it has failed, and the server has nothing to do with that */
     bool cleans;    /* it takes back what it did: see talk.cleanup */
@@ -116,15 +118,15 @@ struct task {
     /* Begins it anew, once it is done, for a server that took over and may lack a part of
      * it, or where a replica did not know the filter; NULL: that cannot be. */
     void (*again)(struct task *);
-    /* Takes the reply to that. False: the exchange is not sent, and its replies are NULL. */
     bool (*take_guard)(struct task *, uint32_t tag, const struct reply *);
     void (*release)(struct task *); /* frees what it holds; NULL: nothing */
 };
 
-struct task_class {
-    enum task_next (*next)(struct task *, struct outbox *);
-    void (*reply)(struct task *, uint32_t tag, uint32_t index, const struct reply *);
-};
+/* For the carrier. The last one takes the reply to a guard that went alone. False: the exchange is not sent, and its
+ * replies are NULL. (Only a task with a take_guard writes guarded exchanges.) */
+enum task_next task_next(struct task *, struct outbox *);
+void task_reply(struct task *, uint32_t tag, uint32_t index, const struct reply *);
+bool task_take_guard(struct task *, uint32_t tag, const struct reply *);
 
 /* Notes a failure, unless there has been one. */
 __attribute__((format(printf, 3, 4))) void task_fail(struct task *, hibloom_status, const char *format, ...);
@@ -149,19 +151,13 @@ bool task_has_failed(const struct task *);
 /* It takes back what it did, or one that it runs does: its failure may not be noted yet. */
 bool task_is_cleaning(const struct task *);
 
-/* A task may run another one within it: what the carrier notes in the outer one fails the inner
- * one, too, which deals with it; and as that ends, the outer one's step has ended. */
+/* What the carrier notes in the outer task fails the inner one, too, which deals with it. As that ends, the outer one's
+ * step has ended so. */
 void task_fail_too(struct task *inner, const struct task *outer);
 void task_end_as(struct task *outer, const struct task *inner);
 
 /* The task ends before its inner one has: it has failed as that did. */
 void task_fail_as_inner(struct task *);
-
-/* What task->inner does next, its pause included. The other two are for the class and the take_guard of the
- * outer one: they hand it what is its own (only who has a take_guard writes guarded exchanges). */
-enum task_next task_next_inner(struct task *, struct outbox *);
-void task_reply_inner(struct task *, uint32_t tag, uint32_t index, const struct reply *);
-bool task_take_guard_inner(struct task *, uint32_t tag, const struct reply *);
 
 /* Is a guard's proof too old for an add, if the guard was asked then? A call that waited for so long asks its
  * guards first. */

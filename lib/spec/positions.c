@@ -47,7 +47,7 @@ const char *positions_refuse_slowly(const void *item, size_t len)
                : "it is no valid UTF-8, and the program that fills this filter has texts only (codec=, chars=)";
 }
 
-hibloom_status positions_of(const struct spec *spec, const void *item, size_t len, struct position *out)
+hibloom_status positions_of(const struct spec *spec, const void *item, size_t len, hibloom_position *out)
 {
     uint64_t bits[HIBLOOM_HASHES_MAX];
     hibloom_status status = spec_check(spec);
@@ -66,7 +66,6 @@ hibloom_status positions_of(const struct spec *spec, const void *item, size_t le
 hibloom_status hibloom_positions(const char *spec, const void *item, size_t len, hibloom_position *out, size_t room,
                                  size_t *n)
 {
-    struct position at[HIBLOOM_HASHES_MAX];
     struct request request;
     struct error error; /* functions on texts have no words */
     hibloom_status status = request_read(&request, spec, &error);
@@ -76,11 +75,7 @@ hibloom_status hibloom_positions(const char *spec, const void *item, size_t len,
     if (status == HIBLOOM_OK && hash_by_id(request.spec.hash)->seeding == SEEDING_KEY && !request.spec.seeded)
         status = HIBLOOM_EINVAL;
     if (status == HIBLOOM_OK)
-        status = positions_of(&request.spec, item, len, at);
-    if (status == HIBLOOM_OK && room < request.spec.hashes)
-        status = HIBLOOM_ERANGE;
-    for (uint32_t i = 0; status == HIBLOOM_OK && i < request.spec.hashes; i++)
-        out[i] = (hibloom_position){at[i].key, at[i].bit};
+        status = room < request.spec.hashes ? HIBLOOM_ERANGE : positions_of(&request.spec, item, len, out);
     if (status == HIBLOOM_OK)
         *n = request.spec.hashes;
     explicit_bzero(&request, sizeof request); /* the seed */

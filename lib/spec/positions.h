@@ -8,14 +8,8 @@
 #include "hash/hash.h"
 #include "spec/spec.h"
 
-/* Where one bit lies: a key of the filter, and its offset there; of counters its number. */
-struct position {
-    uint32_t key;
-    uint64_t bit;
-};
-
 /* The positions of an item, spec->hashes of them. EINVAL: the spec is not valid, excludes the item or has no size. */
-hibloom_status positions_of(const struct spec *spec, const void *item, size_t len, struct position *out);
+hibloom_status positions_of(const struct spec *spec, const void *item, size_t len, hibloom_position *out);
 
 /* The number of positions of an item of this length: 0 if it is excluded. */
 static inline uint32_t positions_count(const struct spec *spec, size_t len)
@@ -32,11 +26,11 @@ static inline const char *positions_refuse(const struct spec *spec, const void *
 }
 
 /* Where position i lies, of an item of this segment whose hash gave this offset. */
-static inline struct position positions_at(const struct spec *spec, uint32_t segment, uint32_t i, uint64_t offset)
+static inline hibloom_position positions_at(const struct spec *spec, uint32_t segment, uint32_t i, uint64_t offset)
 {
     if (spec_is_spanning(spec))
-        return (struct position){(uint32_t)(offset / SPEC_SPAN_BITS), offset % SPEC_SPAN_BITS};
-    return (struct position){spec->layout == LAYOUT_PARTITIONED ? i : segment, offset};
+        return (hibloom_position){offset / SPEC_SPAN_BITS, offset % SPEC_SPAN_BITS};
+    return (hibloom_position){spec->layout == LAYOUT_PARTITIONED ? i : segment, offset};
 }
 
 /* The hash of a valid spec, which must outlive it: for any items that are not excluded. */

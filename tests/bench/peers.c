@@ -17,7 +17,7 @@ static void append(const struct peer *peer, uint64_t bit, bool sets)
 
 static void append_item(const struct peer *peer, const hibloom_item *item, bool sets)
 {
-    struct position positions[HIBLOOM_HASHES_MAX];
+    hibloom_position positions[HIBLOOM_HASHES_MAX];
 
     bench_must(positions_of(peer->spec, item->data, item->len, positions), NULL);
     for (uint32_t i = 0; i < peer->spec->hashes; i++)
@@ -46,7 +46,7 @@ static bool receive_bit(const struct peer *peer)
 
 void peer_bits(const struct peer *peer, const hibloom_item *items, size_t n, bool *found)
 {
-    struct position positions[HIBLOOM_HASHES_MAX];
+    hibloom_position positions[HIBLOOM_HASHES_MAX];
 
     for (size_t item = 0; item < n; item++) {
         bool all = true;

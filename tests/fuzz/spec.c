@@ -53,7 +53,7 @@ static void require_adopted(const struct spec *spec)
 
 static void require_usable(const struct spec *spec)
 {
-    struct position positions[HIBLOOM_HASHES_MAX];
+    hibloom_position positions[HIBLOOM_HASHES_MAX];
     const double error = spec_error_at(spec, spec->capacity);
 
     if (spec_is_unsized(spec)) {

@@ -36,7 +36,7 @@ static void model_make(struct model *m, const hibloom *filter)
 /* The different counters of an item; their number. */
 static unsigned model_find(struct model *m, const hibloom_item *item, unsigned *out[HIBLOOM_HASHES_MAX])
 {
-    struct position at[HIBLOOM_HASHES_MAX];
+    hibloom_position at[HIBLOOM_HASHES_MAX];
     unsigned n = 0;
 
     assert_ok(positions_of(&m->spec, item->data, item->len, at), NULL);

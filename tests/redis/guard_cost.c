@@ -45,12 +45,12 @@ static long long guards_of(hibloom *filter, const hibloom_item *items, size_t n,
 
 static uint32_t segment_of(const hibloom *filter, const hibloom_item *item)
 {
-    struct position positions[HIBLOOM_HASHES_MAX];
+    hibloom_position positions[HIBLOOM_HASHES_MAX];
 
     assert_ok(positions_of(&filter->spec, item->data, item->len, positions), NULL);
     for (uint32_t i = 1; i < filter->spec.hashes; i++)
         assert_int_equal(positions[i].key, positions[0].key);
-    return positions[0].key;
+    return (uint32_t)positions[0].key;
 }
 
 static unsigned segments_touched(const hibloom *filter, const hibloom_item *items, size_t n)

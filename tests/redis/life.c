@@ -116,7 +116,7 @@ static void info_counts_what_is_there(void **state)
     char name[TEST_NAME_SIZE];
     hibloom_info info;
     hibloom *filter = backend_open(b, test_name(name), "bits=100 hashes=3 seed=5 layout=partitioned");
-    struct position positions[3];
+    hibloom_position positions[3];
 
     assert_ok(hibloom_get_info(filter, &info, sizeof info), b->store);
     assert_int_equal(info.bits_set, 0);

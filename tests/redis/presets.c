@@ -79,7 +79,7 @@ static void make_config(redisContext *redis, const char *key, const char *size, 
 /* The bits of all items, and no others, are set in that key. */
 static void assert_bits(redisContext *redis, const struct spec *spec, const char *key)
 {
-    struct position at[HIBLOOM_HASHES_MAX];
+    hibloom_position at[HIBLOOM_HASHES_MAX];
     redisReply *reply = redisCommand(redis, "GET %s", key);
 
     assert_int_equal(reply->type, REDIS_REPLY_STRING);
@@ -352,7 +352,7 @@ static void a_name_with_a_tag_has_its_config_without_more_braces(void **state)
 static uint32_t add_to_first_key(struct backend *b, hibloom *filter)
 {
     const struct spec *spec = &filter->spec;
-    struct position at[HIBLOOM_HASHES_MAX];
+    hibloom_position at[HIBLOOM_HASHES_MAX];
     uint32_t item = 0, k = 0;
 
     for (; k < spec->hashes; item++) {
@@ -375,7 +375,7 @@ static void a_bitmap_of_pyrebloom_goes_on_in_the_next_key(void **state)
     const char *const text = "pyrebloom capacity=500000000 error=0.01";
     const size_t n = b->redis ? ITEMS : 20;
     const struct spec spec = test_spec(text);
-    struct position at[HIBLOOM_HASHES_MAX];
+    hibloom_position at[HIBLOOM_HASHES_MAX];
     const char *name = TEST_NAME;
     long long in_key[2] = {0};
     bool is_new[ITEMS];

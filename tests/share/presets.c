@@ -174,7 +174,7 @@ static size_t draw_item(struct test_random *random, int i, bool text, unsigned c
 static void check_positions(struct test_random *random, const char *preset)
 {
     const struct spec spec = test_spec(preset);
-    struct position at[HIBLOOM_HASHES_MAX];
+    hibloom_position at[HIBLOOM_HASHES_MAX];
     unsigned char item[4 * RANDOM_LENGTH];
     char theirs[4096], ours[4096];
 

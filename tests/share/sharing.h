@@ -263,7 +263,7 @@ static bool excluded(const struct spec *spec, const hibloom_item *item)
 static void print_positions(const struct spec *spec, const hibloom_item *item, char *buf, size_t size)
 {
     const bool keyed = spec->layout == LAYOUT_PARTITIONED;
-    struct position positions[HIBLOOM_HASHES_MAX];
+    hibloom_position positions[HIBLOOM_HASHES_MAX];
     size_t used = 0;
 
     buf[0] = '\0';
@@ -274,7 +274,7 @@ static void print_positions(const struct spec *spec, const hibloom_item *item, c
         if (i > 0)
             used += (size_t)snprintf(buf + used, size - used, ",");
         if (keyed)
-            used += (size_t)snprintf(buf + used, size - used, "%" PRIu32 ":", positions[i].key);
+            used += (size_t)snprintf(buf + used, size - used, "%" PRIu64 ":", positions[i].key);
         used += (size_t)snprintf(buf + used, size - used, "%" PRIu64, positions[i].bit);
         assert_true(used < size);
     }

@@ -65,7 +65,7 @@ static void mirror_free(struct mirror *mirror)
 
 static void mirror_add(struct mirror *mirror, const struct few *few)
 {
-    struct position positions[HIBLOOM_HASHES_MAX];
+    hibloom_position positions[HIBLOOM_HASHES_MAX];
 
     for (unsigned i = 0; i < FEW; i++) {
         assert_ok(positions_of(&mirror->spec, few->items[i].data, few->items[i].len, positions), NULL);

@@ -109,7 +109,7 @@ void module_dump_add(struct module_dump *dump, const uint64_t *offsets)
 static void find_offsets(const struct module_link *link, const void *item, size_t len, uint64_t *offsets)
 {
     const struct spec spec = {.bits = link->bytes * 8, .hashes = link->hashes, .hash = HASH_REDISBLOOM};
-    struct position at[HIBLOOM_HASHES_MAX];
+    hibloom_position at[HIBLOOM_HASHES_MAX];
 
     assert_ok(positions_of(&spec, item, len, at), NULL);
     for (uint32_t i = 0; i < link->hashes; i++)

@@ -32,7 +32,7 @@ static void close_filter(hibloom *filter)
 
 static void set_positions(const struct spec *spec, unsigned item, unsigned char *bits)
 {
-    struct position positions[HIBLOOM_HASHES_MAX];
+    hibloom_position positions[HIBLOOM_HASHES_MAX];
 
     assert_ok(positions_of(spec, &item, sizeof item, positions), NULL);
     for (uint32_t i = 0; i < spec->hashes; i++) {

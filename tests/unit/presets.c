@@ -157,7 +157,7 @@ static void check_row(const struct row *row)
     const struct spec spec = spec_of(row);
     const bool lowest_first = strcmp(row->library, "redisbloom") == 0; /* not yet as Redis counts */
     const uint32_t key = spec_keys(&spec) > 1 ? (uint32_t)atoi(strrchr(row->key, '.') + 1) : 0;
-    struct position at[HIBLOOM_HASHES_MAX];
+    hibloom_position at[HIBLOOM_HASHES_MAX];
     unsigned char item[LONGEST];
     char ours[4096] = "";
     size_t used = 0;
@@ -242,7 +242,7 @@ static void a_filter_of_redisbloom_grows_to_what_a_string_holds(void **state)
 static void a_spec_without_a_size_is_good_for_attaching_alone(void **state)
 {
     const struct spec unsized[] = {{.hash = HASH_REDISSON}, {.keys = KEYS_RUEIDIS}};
-    struct position positions[HIBLOOM_HASHES_MAX];
+    hibloom_position positions[HIBLOOM_HASHES_MAX];
     char text[SPEC_TEXT_SIZE];
     struct rates rates;
     struct spec spec = test_spec("redisson");
@@ -260,7 +260,7 @@ static void a_spec_without_a_size_is_good_for_attaching_alone(void **state)
 /* Bit 2^32 - 1 begins the second key, not bit 2^32. */
 static void a_key_of_pyrebloom_has_a_bit_less_than_2_to_32(void **state)
 {
-    struct position at[HIBLOOM_HASHES_MAX];
+    hibloom_position at[HIBLOOM_HASHES_MAX];
     uint64_t highest = 0;
     struct spec spec = test_spec("pyrebloom capacity=800000000 error=0.01");
 
@@ -269,7 +269,7 @@ static void a_key_of_pyrebloom_has_a_bit_less_than_2_to_32(void **state)
     const struct spec one = {.bits = spec.bits, .hashes = spec.hashes, .hash = spec.hash, .segments = 1};
     for (uint32_t item = 0; item < 10000; item++) {
         struct spec plain = one;
-        struct position in_one[HIBLOOM_HASHES_MAX];
+        hibloom_position in_one[HIBLOOM_HASHES_MAX];
         memcpy(plain.seeds, spec.seeds, sizeof plain.seeds);
         assert_ok(positions_of(&spec, &item, sizeof item, at), NULL);
         assert_ok(positions_of(&plain, &item, sizeof item, in_one), NULL);
@@ -291,7 +291,7 @@ static void a_codec_of_texts_takes_utf_8_only(void **state)
                                                    "scrapy-redis bits=1024 hashes=4"};
     static const char good[] = "61 7f c280 dfbf e0a080 ed9fbf ee8080 efbfbf f0908080 f48fbfbf",
                       bad[] = "80 c080 c1bf c3 c328 e09fbf e282 eda080 f08fbfbf f09f99 f4908080 f5808080 ff 61e9";
-    struct position at[HIBLOOM_HASHES_MAX];
+    hibloom_position at[HIBLOOM_HASHES_MAX];
     unsigned char bytes[LONGEST];
     struct spec spec;
 

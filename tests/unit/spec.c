@@ -145,7 +145,7 @@ static void texts_do_not_depend_on_the_locale(void **state)
 
 static void the_empty_item_has_positions_unless_excluded(void **state)
 {
-    struct position positions[HIBLOOM_HASHES_MAX];
+    hibloom_position positions[HIBLOOM_HASHES_MAX];
     struct spec spec = test_spec("php-uids");
 
     assert_ok(positions_of(&spec, NULL, 0, positions), NULL);
@@ -394,7 +394,7 @@ static void a_struct_that_is_no_spec_gets_words_too(void **state)
         "hashes=0: must be 1 to 128",
         "bits=0: must be 1 to 4611686018427387904",
     };
-    struct position positions[HIBLOOM_HASHES_MAX];
+    hibloom_position positions[HIBLOOM_HASHES_MAX];
     struct spec bad[COUNT(words)];
     char text[SPEC_TEXT_SIZE];
     struct error error;

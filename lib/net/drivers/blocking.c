@@ -267,33 +267,11 @@ static bool run_all(struct redis_store *store, struct task **tasks, size_t n, ta
 
 /* hibloom_connect waits for an exchange without commands. It is over once a connection could
  * carry some; in a cluster, once the slots are known. */
-struct reach {
-    struct task task;
-    bool begun, over;
-};
-
-static enum task_next next_reach(struct task *task, struct outbox *outbox)
+static void reach(struct talk *talk, struct outbox *outbox)
 {
-    struct reach *reach = (struct reach *)task;
-
-    if (reach->begun)
-        return reach->over ? TASK_DONE : TASK_WAIT;
-    reach->begun = true;
     outbox_begin(outbox, 0, (struct argument){"", 0});
     outbox_end(outbox);
-    if (outbox->commands.failed) {
-        outbox_empty(outbox);
-        task_no_memory(task);
-    }
-    return TASK_SEND;
 }
-
-static void end_reach(struct task *task, uint32_t tag, uint32_t index, const struct reply *reply)
-{
-    ((struct reach *)task)->over = true;
-}
-
-static const struct task_class reach_class = {next_reach, end_reach};
 
 static void close_store(struct redis_store *store)
 {
@@ -322,7 +300,7 @@ hibloom_status blocking_connect(hibloom_store **out, struct store_settings *sett
     hibloom_status status = make(&b, settings);
 
     if (status == HIBLOOM_OK)
-        status = run(&b->carrier.store, &(struct reach){.task.class = &reach_class}.task);
+        status = run(&b->carrier.store, &(struct talk){.step = reach}.task);
     if (b != NULL)
         *out = &b->carrier.store.base;
     return status;

@@ -139,7 +139,7 @@ void call_end_flight(struct carrier *c, struct flight *flight)
         flight->index = flight->told;
     if (flight->kind == FLIGHT_TASK)
         for (; flight->index < replies; flight->index++)
-            call->task->class->reply(call->task, flight->exchange.tag, flight->index, NULL);
+            task_reply(call->task, flight->exchange.tag, flight->index, NULL);
     else if (flight->kind == FLIGHT_TOUCH)
         call->replicas_left--;
     call_set_runnable(c, call);
@@ -201,7 +201,7 @@ static void tell_refusal(struct flight *flight)
         return;
     }
     reply.text_len = (size_t)snprintf(reply.text, sizeof reply.text, "%s", flight->words);
-    task->class->reply(task, flight->exchange.tag, flight->index++, &reply);
+    task_reply(task, flight->exchange.tag, flight->index++, &reply);
 }
 
 /* Lost, it may have been carried out, and may not be again. */

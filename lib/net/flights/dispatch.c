@@ -250,9 +250,9 @@ static bool deliver(struct node *node, struct flight *flight, struct reply *repl
     reply->again = index < flight->told;
     reply->by_replica = node->role == NODE_REPLICA;
     if (flight->proving)
-        good = task->take_guard(task, flight->exchange.tag, reply);
+        good = task_take_guard(task, flight->exchange.tag, reply);
     else
-        task->class->reply(task, flight->exchange.tag, index, reply);
+        task_reply(task, flight->exchange.tag, index, reply);
     if (was_fine && task_has_failed(task))
         call_note_failure(call, node);
     return good;

@@ -32,7 +32,7 @@ static void take_outbox(struct carrier *c, struct call *call)
         }
         task_no_memory(call->task);
         for (uint32_t index = 0; index < exchange->replies; index++)
-            call->task->class->reply(call->task, exchange->tag, index, NULL);
+            task_reply(call->task, exchange->tag, index, NULL);
         call_set_runnable(c, call);
     }
     outbox_empty(outbox);
@@ -57,7 +57,7 @@ static enum task_next ask_task(struct carrier *c, struct call *call)
         *outbox = c->outbox;
         c->outbox = (struct outbox){0};
     }
-    const enum task_next next = call->task->class->next(call->task, outbox);
+    const enum task_next next = task_next(call->task, outbox);
     if (next == TASK_SEND)
         take_outbox(c, call);
     if (outbox->count == 0 && !outbox->commands.failed) {
