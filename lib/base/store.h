@@ -79,12 +79,7 @@ struct store_class {
     hibloom_status (*read)(hibloom *, const struct piece *, unsigned char *out);
     hibloom_status (*merge)(hibloom *, const struct piece *, const unsigned char *bits);
     void (*close)(hibloom *);
-    void (*moved)(hibloom *); /* the open filter is this handle's now, and was another's; NULL: that is all the same */
-    void (*reopened)(hibloom *, const hibloom *before); /* in place of that one; NULL: it hands nothing on */
     hibloom_status (*list)(hibloom_store *, const char *pattern, hibloom_list_fn *, void *data);
-    uint32_t (*servers)(const hibloom_store *);           /* that hold keys; NULL: one */
-    void (*set_deadline)(hibloom_store *, uint64_t ms);   /* NULL: no call takes long */
-    const hibloom_stats *(*stats)(const hibloom_store *); /* NULL: nothing is counted */
     void (*free)(hibloom_store *);
 };
 
@@ -93,6 +88,8 @@ struct store_settings; /* lib/net's */
 struct hibloom_store {
     const struct store_class *class; /* NULL: it never came about, only its error is left */
     struct store_settings *settings; /* freed behind the rest */
+    const hibloom_stats *stats;      /* NULL: nothing is counted */
+    uint32_t deadline_ms;            /* of a call; 0: none */
     struct error error;
     LIST_HEAD(handles, hibloom) filters; /* that are open */
     struct async *async;                 /* filter/async.h; NULL: calls wait */

@@ -2,7 +2,7 @@
 #include "base/alloc.h"
 #include "filter/async.h"
 #include "filter/filter.h"
-#include "redis/keys.h"
+#include "redis/link.h"
 #include "spec/spec.h"
 
 #include <stddef.h>
@@ -43,8 +43,8 @@ static hibloom *settled(hibloom *filter)
         return filter;
     memcpy(small, filter, bytes);
     small->room = room;
-    if (filter->store->class->moved != NULL)
-        filter->store->class->moved(small);
+    if (!store_is_in_memory(filter->store))
+        redis_filter_moved(small);
     explicit_bzero(filter, sizeof *filter); /* the seed */
     alloc.free(filter);
     return small;

@@ -46,12 +46,11 @@ static hibloom_status check(hibloom_store *store, const char *name, const struct
  * only if it has as many keys. */
 static hibloom_status spread(hibloom_store *store, struct request *wanted, bool bare)
 {
-    const struct store_class *class = store->class;
     hibloom_status status = HIBLOOM_OK;
 
-    if (class->servers != NULL && wanted->makes && !bare && wanted->spec.bits > SPREAD_BITS &&
+    if (!store_is_in_memory(store) && wanted->makes && !bare && wanted->spec.bits > SPREAD_BITS &&
         (wanted->given & (GIVEN_BITS | GIVEN_SEGMENTS | GIVEN_NEW_SEGMENTS)) == 0)
-        status = spec_spread(&wanted->spec, class->servers(store));
+        status = spec_spread(&wanted->spec, ((const struct redis_store *)store)->server.count);
     return status == HIBLOOM_OK ? status : error_set(&store->error, status, "too large for a key on each server");
 }
 
@@ -151,7 +150,8 @@ hibloom_status hibloom_async_open_like(hibloom **out, hibloom_store *store, cons
 
 /* ---- Again ---- */
 
-/* The new handle's filter becomes this one's, and the other way round. Each keeps its room, and its calls. */
+/* The new handle's filter becomes this one's, and the other way round. Each keeps its room, and its calls. A restart that
+ * the handle has not reported is still to be reported, unless all is lost anyway. */
 static void exchange(hibloom *filter, hibloom *fresh)
 {
     const size_t fields = offsetof(hibloom, in_store);
@@ -161,12 +161,12 @@ static void exchange(hibloom *filter, hibloom *fresh)
     memcpy(filter, fresh, fields);
     memcpy(fresh, old, fields);
     memcpy(&filter->spec, &fresh->spec, spec_bytes(&fresh->spec));
-    if (filter->store->class->moved != NULL) {
-        filter->store->class->moved(filter);
-        filter->store->class->moved(fresh);
-    }
-    if (filter->store->class->reopened != NULL)
-        filter->store->class->reopened(filter, fresh);
+    if (store_is_in_memory(filter->store))
+        return;
+    redis_filter_moved(filter);
+    redis_filter_moved(fresh);
+    if (!filter->created)
+        redis_filter_of(filter)->restarts = redis_filter_of(fresh)->restarts;
 }
 
 hibloom_status filter_take_over(hibloom *filter, hibloom *fresh)

@@ -62,16 +62,15 @@ hibloom_status hibloom_borrow(hibloom_store **out, struct redisContext *context,
 
 void hibloom_store_deadline(hibloom_store *store, uint64_t ms)
 {
-    if (store != NULL && store->class != NULL && store->class->set_deadline != NULL)
-        store->class->set_deadline(store, ms);
+    if (store != NULL)
+        store->deadline_ms = ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
 }
 
 void hibloom_get_stats(const hibloom_store *store, hibloom_stats *out, size_t size)
 {
     const hibloom_stats none = {0};
-    const bool counts = store != NULL && store->class != NULL && store->class->stats != NULL;
 
-    filter_fill(out, size, counts ? store->class->stats(store) : &none, sizeof none);
+    filter_fill(out, size, store != NULL && store->stats != NULL ? store->stats : &none, sizeof none);
 }
 
 static hibloom_status list(hibloom_store *store, const char *pattern, hibloom_list_fn *each, void *each_data,

@@ -33,6 +33,14 @@ bool redis_filter_make(hibloom *handle)
     return true;
 }
 
+void redis_filter_moved(hibloom *handle)
+{
+    struct redis_filter *filter = redis_filter_of(handle);
+
+    filter->handle = handle;
+    filter->first.spec = &handle->spec;
+}
+
 void redis_filter_free(hibloom *handle)
 {
     struct redis_filter *filter = redis_filter_of(handle);

@@ -79,6 +79,9 @@ struct redis_filter {
 bool redis_filter_make(hibloom *handle);
 void redis_filter_free(hibloom *handle);
 
+/* The filter is this handle's now, and was another's. */
+void redis_filter_moved(hibloom *handle);
+
 static inline struct redis_filter *redis_filter_of(const hibloom *handle)
 {
     return handle->impl;

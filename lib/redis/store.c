@@ -61,37 +61,6 @@ static hibloom_status redis_near_cache(hibloom *filter, uint64_t max_age_ms)
 
 /* ---- The store ------------------------------------------------------------------------------ */
 
-static void redis_moved(hibloom *filter)
-{
-    struct redis_filter *own = redis_filter_of(filter);
-
-    own->handle = filter;
-    own->first.spec = &filter->spec;
-}
-
-/* A restart that the handle has not reported is still to be reported, unless all is lost anyway. */
-static void redis_reopened(hibloom *filter, const hibloom *before)
-{
-    if (!filter->created)
-        redis_filter_of(filter)->restarts = redis_filter_of(before)->restarts;
-}
-
-static uint32_t redis_servers(const hibloom_store *store)
-{
-    return ((const struct redis_store *)store)->server.count;
-}
-
-static void redis_set_deadline(hibloom_store *store, uint64_t ms)
-{
-    ((struct redis_store *)store)
-        ->set_deadline((struct redis_store *)store, ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX);
-}
-
-static const hibloom_stats *redis_stats(const hibloom_store *store)
-{
-    return &((const struct redis_store *)store)->server.stats;
-}
-
 static hibloom_status redis_list(hibloom_store *base, const char *pattern, hibloom_list_fn *each, void *data)
 {
     struct redis_store *store = (struct redis_store *)base;
@@ -120,12 +89,7 @@ const struct store_class redis_store_class = {
     .links = redis_on_links,
     .items = redis_items,
     .near_cache = redis_near_cache,
-    .servers = redis_servers,
     .close = redis_filter_free,
-    .moved = redis_moved,
-    .reopened = redis_reopened,
     .list = redis_list,
-    .set_deadline = redis_set_deadline,
-    .stats = redis_stats,
     .free = redis_free,
 };

@@ -19,7 +19,6 @@ struct redis_store {
     hibloom_status (*run)(struct redis_store *, struct task *);
     /* All at once; then `ended` is called for each. False: out of memory, and none was begun. */
     bool (*run_all)(struct redis_store *, struct task **, size_t n, task_ended *, void *data);
-    void (*set_deadline)(struct redis_store *, uint32_t ms);
     void (*refresh)(struct redis_store *); /* who is where is asked anew, before the next call */
     uint32_t (*server_of)(const struct redis_store *, uint16_t slot); /* its number; REDIS_SERVERS_MAX: not known */
     void (*close)(struct redis_store *); /* the connections; the store's memory is freed behind it */

@@ -119,7 +119,7 @@ static uint32_t patience_of(const struct blocking *b)
 {
     const struct carrier *c = &b->carrier;
     const uint64_t timeout = c->settings->options.command_timeout_ms;
-    const uint64_t all = c->deadline_ms != 0 && c->deadline_ms < timeout ? c->deadline_ms : timeout;
+    const uint64_t deadline = c->store.base.deadline_ms, all = deadline != 0 && deadline < timeout ? deadline : timeout;
 
     if (!c->in_step)
         return INT32_MAX;

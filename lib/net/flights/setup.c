@@ -22,11 +22,6 @@ static void note_options(struct redis_server_traits *server, const struct store_
     };
 }
 
-static void set_deadline(struct redis_store *store, uint32_t ms)
-{
-    ((struct carrier *)store)->deadline_ms = ms;
-}
-
 static void refresh(struct redis_store *store)
 {
     carrier_note_stale((struct carrier *)store);
@@ -46,7 +41,7 @@ bool carrier_make(struct carrier *c, struct store_settings *settings, const stru
     c->settings = c->store.base.settings = settings;
     c->pipes = pipes;
     c->store.base.class = &redis_store_class;
-    c->store.set_deadline = set_deadline;
+    c->store.base.stats = &c->store.server.stats;
     c->store.refresh = refresh;
     c->store.server_of = server_of;
     TAILQ_INIT(&c->calls);
