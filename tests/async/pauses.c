@@ -71,13 +71,21 @@ static int watch(void *data, int fd, int events, void **slot, hibloom_store *sto
     return inner.watch(data, fd, events, slot, store);
 }
 
-/* Megabytes of answers are here, or follow. */
+static size_t answered(const struct outcome *outcomes, size_t count)
+{
+    size_t calls = 0;
+
+    for (size_t i = 0; i < count; i++)
+        calls += outcomes[i].calls;
+    return calls;
+}
+
+/* Megabytes of answers are here, or follow. Behind a second of silence a guard's answer comes alone. */
 static void one_event_takes_a_few_answers(void **state)
 {
-    enum { MANY = 20000, FEW = 1000 };
+    enum { MANY = 20000, FEW = 1000, GUARD_BYTES = 1000, HERE = 64 << 10 };
     static struct outcome outcomes[MANY];
     void *loop = loop_class->open();
-    size_t answered = 0;
     int here = 0; /* bytes of answers */
 
     inner = loop_class->functions(loop);
@@ -89,15 +97,18 @@ static void one_event_takes_a_few_answers(void **state)
     for (size_t i = 0; i < MANY; i++)
         assert_ok(hibloom_async_contains(filter, "x", 1, &found, on_done, &outcomes[i]), async);
     hibloom_ready(async, watched, HIBLOOM_WRITE);
-    for (int tries = 0; tries < 2000 && here < 64 << 10; tries++) {
+    for (int tries = 0; tries < 2000 && here < HERE; tries++) {
         test_sleep_ms(5);
         assert_int_equal(ioctl(watched, FIONREAD, &here), 0);
+        if (here > 0 && here < GUARD_BYTES)
+            hibloom_ready(async, watched, HIBLOOM_READ);
     }
+    assert_true(here >= HERE);
+    const size_t before = answered(outcomes, MANY);
     hibloom_ready(async, watched, HIBLOOM_READ);
-    for (size_t i = 0; i < MANY; i++)
-        answered += outcomes[i].calls;
-    print_message("%s: %zu answers at one event\n", loop_class->name, answered);
-    assert_in_range(answered, 1, FEW);
+    const size_t at_once = answered(outcomes, MANY) - before;
+    print_message("%s: %zu answers at one event\n", loop_class->name, at_once);
+    assert_in_range(at_once, 1, FEW);
     await_all(loop, outcomes, MANY);
     hibloom_store_free(async);
     hibloom_close(filter);
