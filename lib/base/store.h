@@ -56,10 +56,8 @@ enum links_goal {
     LINKS_DELETE, /* of these two filters only store and name are set; they are not closed */
     LINKS_REPAIR,
     LINKS_REACH, /* opens all that there are, and grows until there are `number` */
-    /* Of tasks only: */
-    LINKS_FOLLOW, /* open the further links of which a guard has told; and tell of those that are untold */
-    LINKS_GROW,   /* a further one, unless there is one already; then it is open, too */
-    LINKS_UNCHAIN /* only the further ones of its chain; it fails if any of them could not be removed */
+    /* Of tasks only. LINKS_REACH of 0: opens those of which a guard has told, and tells of those that are untold. */
+    LINKS_UNCHAIN /* removes the further ones of its chain; it fails if any of them could not be removed */
 };
 
 struct request;

@@ -55,7 +55,7 @@ static bool mends(struct sieve *s, void (*then)(struct sieve *))
     if (s->denied || !links_are_in_doubt(s->filter))
         return false;
     s->growing.reached = s->filter->reached = 0;
-    sieve_await_links(s, LINKS_FOLLOW, then);
+    sieve_reach(s, 0, then);
     return true;
 }
 
@@ -143,7 +143,7 @@ static void look(struct sieve *s)
     else if (s->task.adds)
         sieve_set(s, newest_of(s), added);
     else if (newest_of(s)->grown)
-        sieve_await_links(s, LINKS_FOLLOW, look);
+        sieve_reach(s, 0, look);
     else if (!mends(s, look))
         end_chunk(s);
 }
@@ -159,7 +159,7 @@ static void judge_new(struct sieve *s)
     } else if (++s->growing.asked < redis_links(s->filter)) {
         look(s);
     } else {
-        sieve_await_links(s, LINKS_FOLLOW, look);
+        sieve_reach(s, 0, look);
     }
 }
 
@@ -192,7 +192,7 @@ static void counted(struct sieve *s)
     if (link->room > 0 || link->grown || link != newest_of(s)) /* another call may have grown it */
         chunk(s);
     else
-        sieve_await_links(s, LINKS_GROW, chunk);
+        sieve_reach(s, redis_links(s->filter) + 1, chunk);
 }
 
 static void count_newest(struct sieve *s)
@@ -212,7 +212,7 @@ static bool has_room(struct sieve *s)
     if (mends(s, chunk))
         return false;
     if (newest->grown)
-        sieve_await_links(s, LINKS_FOLLOW, chunk);
+        sieve_reach(s, 0, chunk);
     else if (newest->room == 0)
         count_newest(s);
     return !newest->grown && newest->room > 0;

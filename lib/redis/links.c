@@ -320,11 +320,6 @@ static void tell(struct links *l, uint32_t number)
     l->ended = state_known;
 }
 
-static void grow(struct links *l)
-{
-    tell(l, redis_links(l->filter));
-}
-
 /* ---- Another run of a server -------------------------------------------------------------------- */
 
 static void looked(struct links *l)
@@ -391,7 +386,7 @@ static void first_has_ttl(struct links *l)
 
 static bool sets_ttl(const struct links *l)
 {
-    return l->goal == LINKS_EXPIRE && l->ms != 0;
+    return l->goal == LINKS_EXPIRE && l->number != 0;
 }
 
 static bool sets_first_ttl(const struct links *l)
@@ -401,7 +396,7 @@ static bool sets_first_ttl(const struct links *l)
 
 static void expire_first(struct links *l)
 {
-    upkeep_begin_expire(&l->upkeep, l->task.link, l->ms);
+    upkeep_begin_expire(&l->upkeep, l->task.link, l->number);
     l->upkeep.only_newest = spec_has_links(l->task.link->spec) && redis_links(l->filter) == 1;
     l->ended = first_has_ttl;
 }
@@ -440,7 +435,7 @@ static void begin_upkeep(struct links *l)
     else if (l->goal == LINKS_CLEAR)
         upkeep_begin_clear(&l->upkeep, link);
     else
-        upkeep_begin_expire(&l->upkeep, link, sets_ttl(l) && l->at > 0 ? l->ms + LIFE_AFTER_ROOT_MS : l->ms);
+        upkeep_begin_expire(&l->upkeep, link, sets_ttl(l) && l->at > 0 ? l->number + LIFE_AFTER_ROOT_MS : l->number);
     l->ended = upkeep_ended;
 }
 
@@ -448,9 +443,10 @@ static void begin_upkeep(struct links *l)
 static bool lacks_links(const struct links *l)
 {
     const struct spec *spec = l->task.link->spec;
-    const bool opens = l->goal == LINKS_OPEN && spec->window != 0;
 
-    return redis_links(l->filter) < (opens ? spec->slices + 1 : l->at_least);
+    return redis_links(l->filter) < (l->goal == LINKS_REACH                       ? l->number
+                                     : l->goal == LINKS_OPEN && spec->window != 0 ? spec->slices + 1
+                                                                                  : 0);
 }
 
 /* The next link, or who is done? A count has just asked the newest one. */
@@ -473,7 +469,7 @@ static void go_on(struct links *l)
             l->at = 1; /* the link gets the time of the one before it, so all are set once more */
         tell(l, first_untold(l->filter) + 1);
     } else if (lacks_links(l))
-        grow(l);
+        tell(l, redis_links(l->filter));
     else if (sets_first_ttl(l) && redis_links(l->filter) == 1)
         expire_first(l);
     else if (walks && l->goal != LINKS_COUNT && spec_has_links(l->task.link->spec))
@@ -662,11 +658,10 @@ static void release(struct task *task)
 /* To reach a link it asks, or it makes links for items that are about to be merged. */
 void links_begin(struct links *l, enum links_goal goal, hibloom *handle, const struct request *wanted, uint64_t number)
 {
-    const uint32_t at_least = goal == LINKS_REACH ? (uint32_t)number : 0;
-    const bool asks = goal == LINKS_COUNT || (goal == LINKS_REACH && at_least <= 1);
+    const bool reaches = goal == LINKS_REACH, asks = goal == LINKS_COUNT || (reaches && number <= 1);
 
     memset(l, 0, sizeof *l);
-    l->task = (struct task){.follow = inner_ended, .reads = asks, .adds = at_least > 1, .release = release};
+    l->task = (struct task){.follow = inner_ended, .reads = asks, .adds = reaches && number > 1, .release = release};
     l->goal = goal;
     if (handle->impl == NULL && !redis_filter_make(handle)) {
         task_no_memory(&l->task);
@@ -675,22 +670,19 @@ void links_begin(struct links *l, enum links_goal goal, hibloom *handle, const s
     l->filter = redis_filter_of(handle);
     l->task.link = &l->filter->first;
     l->asks = goal == LINKS_OPEN || asks;
-    l->at_least = at_least;
     l->changes = redis_changes(l->task.link->server);
     l->wanted = wanted;
     if (goal == LINKS_OPEN)
         handle->created = false;
-    l->ms = number;
+    l->number = number;
     l->begun_ms = clock_now_ms();
     l->count.ttl_ms = -1;
-    if (goal == LINKS_GROW)
-        grow(l);
-    else if (goal == LINKS_OPEN || goal == LINKS_DROP || goal == LINKS_DELETE || goal == LINKS_REPAIR)
+    if (goal == LINKS_OPEN || goal == LINKS_DROP || goal == LINKS_DELETE || goal == LINKS_REPAIR)
         run_root(l);
     else if (goal == LINKS_UNCHAIN) {
         l->chain = redis_chain(l->filter);
         remove_links(l);
-    } else if (goal == LINKS_REACH)
+    } else if (reaches && number > 0 && number <= redis_links(l->filter))
         prove(l, redis_newest(l->filter), newest_proven);
     else {
         l->at = sets_ttl(l) ? 1 : 0;

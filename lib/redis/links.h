@@ -44,7 +44,7 @@ struct links {
     struct redis_filter *filter;   /* NULL: there was no memory for it */
     void (*ended)(struct links *); /* the inner task has: ends it, and begins what follows; NULL: nothing does */
     const struct request *wanted;  /* to open; NULL: any */
-    uint64_t ms;                   /* to expire; 0: never */
+    uint64_t number;               /* ms to expire, 0: never; or links to reach */
     uint64_t begun_ms;             /* when that was; */
     bool first_has_ttl;            /* and the first root has it */
     struct store_count count;      /* over all links */
@@ -58,7 +58,6 @@ struct links {
     bool denied;                   /* and that is so */
     struct failure failed;         /* to grow, or to remove a link */
     uint32_t at;                   /* links that are done with; where a time to live is set but for the first one */
-    uint32_t at_least;             /* to reach */
     uint64_t dead;                 /* to grow: a link of another filter, which is left over; 0: none is known */
     uint64_t chain;                /* whose further links are removed: */
     uint32_t there, tried;         /* a bit a link: something is in its place; it was there, and was removed */

@@ -45,14 +45,14 @@ void sieve_await_walk(struct sieve *s, void (*ended)(struct sieve *))
     await(s, &s->inner->task, ended);
 }
 
-void sieve_await_links(struct sieve *s, enum links_goal goal, void (*ended)(struct sieve *))
+void sieve_reach(struct sieve *s, uint32_t links, void (*ended)(struct sieve *))
 {
     s->links = alloc.malloc(sizeof *s->links);
     if (s->links == NULL) {
         task_no_memory(&s->task);
         return;
     }
-    links_begin(s->links, goal, s->filter->handle, NULL, 0);
+    links_begin(s->links, LINKS_REACH, s->filter->handle, NULL, links);
     s->links->asks = !is_add(s);
     await(s, &s->links->task, ended);
 }
