@@ -196,8 +196,7 @@ static void judge_other(struct talk *talk, struct outbox *outbox)
 /* Who made the root has said how long the filter lives. The other keys live a little longer, whoever makes them. */
 static void ask_ttl(struct life *life, struct outbox *outbox)
 {
-    char name[KEYS_SIZE];
-    const struct argument root = link_begin(life->talk.task.link, outbox, TAG_TTL, 0, name);
+    const struct argument root = link_begin(life->talk.task.link, outbox, TAG_TTL, 0, KEY_NAME);
 
     command_start(&outbox->commands, 2, "PTTL");
     command_argument(&outbox->commands, root);

@@ -47,9 +47,7 @@ void guard_ask(struct link *link, struct outbox *outbox, struct argument key, ui
 
 void guard_ask_alone(struct link *link, struct outbox *outbox, uint32_t tag, uint32_t i)
 {
-    char name[KEYS_SIZE];
-
-    guard_ask(link, outbox, link_begin(link, outbox, tag, i, name), i);
+    guard_ask(link, outbox, link_begin(link, outbox, tag, i, KEY_NAME), i);
     outbox_end(outbox);
     outbox_last(outbox)->proof = true;
 }
@@ -215,8 +213,7 @@ enum { AT_KEY, AT_ROOT, AT_FIRST };
 
 static void ask_end(struct link *link, struct outbox *outbox, uint32_t tag, uint32_t i)
 {
-    char name[KEYS_SIZE];
-    const struct argument key = link_begin(link, outbox, tag, i, name);
+    const struct argument key = link_begin(link, outbox, tag, i, KEY_NAME);
 
     command_getrange_end(&outbox->commands, key, RECORD_FROM_END);
     command_start(&outbox->commands, 2, "STRLEN");

@@ -1,11 +1,11 @@
 /* life.h: how a filter comes to be and goes: what its files share.
  *
  *   life.c     the task; the commands of several files, and what is in the way
- *   open.c     read what is under a name; check all keys of it
+ *   open.c     read what is under a name
  *   attach.c   join a bare bitmap
  *   create.c   make the root, then the other keys, and swap the root to ready
  *   remove.c   swap the root to removing, unlink the other keys, then the root
- *   repair.c   make lost keys anew, and list them
+ *   repair.c   check all keys of several; make lost ones anew, and list them
  *
  * The root's state says what is going on, so that whoever finds it goes on with it:
  *
@@ -78,10 +78,12 @@ struct life {
         unsigned patience; /* how often bits in the way will still be waited for */
     } waiting;
 
-    struct {                                              /* open.c, for repair.c, too */
+    struct {                                              /* repair.c */
         uint64_t seen[LINK_STEP_KEYS];                    /* the ids found in range, 0: none of this generation */
         char list[LINK_STEP_KEYS * RECORD_ID_DIGITS + 1]; /* the ids that the root lists */
-        bool lost;                                        /* some seen[i] is not the id that is listed */
+        bool changed;                                     /* the root, since a key seemed to be lost */
+        uint32_t key;                                     /* that is made anew */
+        bool made;                                        /* by this call, not found */
     } checking;
 
     struct { /* open.c, for create.c, too: what is in the place of the link that would follow */
@@ -102,11 +104,6 @@ struct life {
         bool in_doubt;          /* an answer of a removal was lost: it may have been carried out then */
         const char *other_type; /* what was taken is no string, in these words; NULL: it is one */
     } removing;
-
-    struct {          /* repair.c */
-        uint32_t key; /* that is made anew */
-        bool made;    /* by this call, not found */
-    } repairing;
 };
 
 static inline struct life *life_of(struct talk *talk)
@@ -137,14 +134,13 @@ bool life_heads_chain(const struct link *);
 
 /* Steps; each may be the first of a task. */
 void life_read_places(struct talk *, struct outbox *); /* open.c: and goes on with what is there */
-void life_check_keys(struct talk *, struct outbox *);  /* open.c: once the root is known */
+void life_check_keys(struct talk *, struct outbox *);  /* repair.c: once the root is known */
 void life_attach(struct talk *, struct outbox *);      /* attach.c: a bare bitmap, once the places are known */
 void life_create(struct talk *, struct outbox *);      /* create.c: the root, for life.makes */
 void life_complete(struct talk *, struct outbox *);    /* create.c: from a root in the state creating on */
 void life_remove(struct talk *, struct outbox *);      /* remove.c: the handle's filter, or the one that was found */
 void life_remove_keys(struct talk *, struct outbox *); /* remove.c: from a root in the state removing on */
 void life_swap_grown(struct talk *, struct outbox *);  /* create.c: the handle's filter is followed by another link */
-void life_repair_keys(struct talk *, struct outbox *); /* repair.c: those of life.range that are lost */
 void life_look(struct talk *, struct outbox *);        /* open.c: the handle's root, and one link further */
 
 /* Asks the guards of the keys behind life.range, which becomes theirs; false: there is none. */

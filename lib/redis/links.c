@@ -131,8 +131,7 @@ static void take_state(struct talk *talk, uint32_t tag, uint32_t index, const st
 
 static void ask_state(struct talk *talk, struct outbox *outbox)
 {
-    char name[KEYS_SIZE];
-    const struct argument key = link_begin(talk->task.link, outbox, 0, 0, name);
+    const struct argument key = link_begin(talk->task.link, outbox, 0, 0, KEY_NAME);
 
     command_start(&outbox->commands, 2, "PTTL");
     command_argument(&outbox->commands, key);

@@ -174,11 +174,10 @@ static void ask(struct talk *talk, struct outbox *outbox)
     struct commands *out = &outbox->commands;
     const size_t links = links_of(r->filter), old = links_of(r->old);
     size_t keys = 2 * (size_t)all_keys(r->filter) + 2 * (size_t)most_links(r);
-    char key[KEYS_SIZE];
 
     for (uint32_t i = 0; i < old; i++)
         keys += count_gone(r, i);
-    (void)link_begin(&r->filter->first, outbox, 0, 0, key);
+    (void)link_begin(&r->filter->first, outbox, 0, 0, KEY_NAME);
     script_start(out, SCRIPT_REPLACE, keys, 4 + 6 * links + 4 * old);
     write_links_keys(r, r->filter->handle->name, out);
     write_links_keys(r, r->name, out);

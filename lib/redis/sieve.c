@@ -362,8 +362,7 @@ static void take_proof(struct talk *talk, uint32_t tag, uint32_t index, const st
  * known bits, refuses only writing commands. BITFIELD counts as one. */
 static void ask_proof(struct sieve *s, struct outbox *outbox, uint32_t tag, struct link *link, uint32_t i)
 {
-    char name[KEYS_SIZE];
-    const struct argument key = link_begin(link, outbox, tag, i, name);
+    const struct argument key = link_begin(link, outbox, tag, i, KEY_NAME);
 
     guard_ask(link, outbox, key, i);
     if (is_add(s)) {

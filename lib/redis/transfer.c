@@ -356,11 +356,10 @@ static bool merge_pipeline(struct talk *talk, struct outbox *outbox, unsigned nu
     struct transfer *transfer = transfer_of(talk);
     struct link *into = talk->task.link;
     const size_t len = next_part(transfer);
-    char name[KEYS_SIZE];
 
     if (len == 0)
         return false;
-    const struct argument key = link_begin(into, outbox, number, transfer->piece->key, name);
+    const struct argument key = link_begin(into, outbox, number, transfer->piece->key, KEY_NAME);
     if (into->spec->counters != 0)
         ask_sum(transfer, &outbox->commands, key, len);
     else

@@ -48,9 +48,8 @@ static void ask_undo(const struct walk *walk, struct outbox *outbox, uint32_t ta
     const struct link *link = walk->talk.task.link;
     const size_t ours = write_bits(walk, NULL, runs, i, BIT_WAS_UNSET);
     const size_t doubtful = write_bits(walk, NULL, runs, i, BIT_UNKNOWN);
-    char name[KEYS_SIZE];
     struct commands *out = &outbox->commands;
-    const struct argument key = link_begin(link, outbox, tag, i, name);
+    const struct argument key = link_begin(link, outbox, tag, i, KEY_NAME);
 
     script_start(out, SCRIPT_UNDO, 1, 4 + ours + doubtful);
     command_argument(out, key);

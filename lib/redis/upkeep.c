@@ -245,7 +245,6 @@ static void count(struct talk *talk, struct outbox *outbox)
     struct upkeep *upkeep = (struct upkeep *)talk;
     struct link *link = talk->task.link;
     const uint64_t end = spec_bitmap_bytes(link->spec);
-    char name[KEYS_SIZE];
 
     upkeep->count.bits_set += upkeep->bits; /* of the part that has been answered */
     upkeep->bits = 0;
@@ -263,7 +262,7 @@ static void count(struct talk *talk, struct outbox *outbox)
         return;
     const uint64_t most = upkeep->counters != NULL ? READ_BYTES : STORE_PIECE;
     const uint64_t stop = upkeep->from + most < end ? upkeep->from + most : end;
-    const struct argument key = link_begin(link, outbox, upkeep->key, upkeep->key, name);
+    const struct argument key = link_begin(link, outbox, upkeep->key, upkeep->key, KEY_NAME);
     if (upkeep->counters != NULL)
         command_getrange(&outbox->commands, key, upkeep->from, stop - upkeep->from);
     else

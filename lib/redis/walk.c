@@ -76,9 +76,8 @@ static void write_exchange(struct walk *walk, struct outbox *outbox, uint32_t ta
     const struct encoding *encoding = walk->encoding;
     struct link *link = walk->in[run->link].link;
     const size_t first = outbox->commands.count;
-    char name[KEYS_SIZE];
     const uint32_t there = encoding->all_keys ? first_with_bits(run, i) : i; /* it exists once the answer has come */
-    const struct argument key = link_begin(link, outbox, tag, there, name);
+    const struct argument key = link_begin(link, outbox, tag, there, KEY_NAME);
 
     if (encoding->sets && link->bare)
         ask_guards(walk, link, outbox, i);

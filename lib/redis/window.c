@@ -87,8 +87,7 @@ static void ask_clock(struct talk *talk, struct outbox *outbox, uint32_t tag)
 {
     struct sieve *s = sieve_of(talk);
     struct link *first = s->task.link;
-    char name[KEYS_SIZE];
-    const struct argument key = link_begin(first, outbox, tag, 0, name);
+    const struct argument key = link_begin(first, outbox, tag, 0, KEY_NAME);
 
     command_start(&outbox->commands, 1, "TIME");
     guard_ask(first, outbox, key, 0);
