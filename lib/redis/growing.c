@@ -22,16 +22,11 @@ static void chunk(struct sieve *);
 static void link_read(struct sieve *);
 static void look(struct sieve *);
 
-static struct link *newest_of(const struct sieve *s)
-{
-    return redis_newest(s->filter);
-}
-
 /* Several calls of one handle may be on their way: they share its room. Each takes its chunk out of the room, and
  * gives back the unused part. */
 static void reserve(struct sieve *s)
 {
-    struct link *link = s->growing.reserved = newest_of(s);
+    struct link *link = s->growing.reserved = redis_newest(s->filter);
 
     link->room -= s->chunk;
     link->reserved += s->chunk;
@@ -85,8 +80,7 @@ static void reach_replicas(struct sieve *s)
         ++*reached;
     if (*reached >= older)
         return;
-    talk_begin(&s->inner->talk, redis_link(filter, (*reached)++), ask_grown_root);
-    sieve_await(s, reach_replicas);
+    sieve_ask(s, redis_link(filter, (*reached)++), ask_grown_root, reach_replicas);
 }
 
 static void end_chunk(struct sieve *s)
@@ -141,8 +135,8 @@ static void look(struct sieve *s)
     if (from < to)
         sieve_look(s, redis_link(s->filter, from), to - from, s->task.adds ? NULL : &beside_look, looked);
     else if (s->task.adds)
-        sieve_set(s, newest_of(s), added);
-    else if (newest_of(s)->grown)
+        sieve_set(s, redis_newest(s->filter), added);
+    else if (redis_newest(s->filter)->grown)
         sieve_reach(s, 0, look);
     else if (!mends(s, look))
         end_chunk(s);
@@ -171,8 +165,7 @@ static void added(struct sieve *s)
     if (!s->exact || s->count == 0) {
         end_chunk(s);
     } else if (newest->count > 1 && !newest->grown) { /* of one key, the guard was behind the items */
-        talk_begin(&s->inner->talk, newest, guard_ask_root);
-        sieve_await(s, judge_new);
+        sieve_ask(s, newest, guard_ask_root, judge_new);
     } else {
         judge_new(s);
     }
@@ -189,7 +182,7 @@ static void counted(struct sieve *s)
     spec_note_count(&count, link->spec, &s->inner->upkeep.count);
     const double missing = limit_of(capacity) - count.items - (double)link->reserved;
     link->room = missing > 0.0 ? (uint64_t)(missing / PARTS) + capacity / LEAST + 1 : 0;
-    if (link->room > 0 || link->grown || link != newest_of(s)) /* another call may have grown it */
+    if (link->room > 0 || link->grown || link != redis_newest(s->filter)) /* another call may have grown it */
         chunk(s);
     else
         sieve_reach(s, redis_links(s->filter) + 1, chunk);
@@ -197,9 +190,9 @@ static void counted(struct sieve *s)
 
 static void count_newest(struct sieve *s)
 {
-    s->growing.counted = newest_of(s);
+    s->growing.counted = redis_newest(s->filter);
     upkeep_begin_count(&s->inner->upkeep, s->growing.counted);
-    sieve_await(s, counted);
+    sieve_await(s, &s->inner->task, counted);
 }
 
 /* ---- A chunk of items ------------------------------------------------------------------------ */
@@ -207,7 +200,7 @@ static void count_newest(struct sieve *s)
 /* An add has room for some in the newest link. Else the links are mended, followed or counted, and it begins again. */
 static bool has_room(struct sieve *s)
 {
-    const struct link *newest = newest_of(s);
+    const struct link *newest = redis_newest(s->filter);
 
     if (mends(s, chunk))
         return false;
@@ -220,7 +213,7 @@ static bool has_room(struct sieve *s)
 
 static void chunk(struct sieve *s)
 {
-    const uint64_t room = newest_of(s)->room;
+    const uint64_t room = redis_newest(s->filter)->room;
 
     if (s->task.adds && !has_room(s))
         return;

@@ -21,28 +21,24 @@ static uint64_t mark_of(const struct sieve *s)
     return mark;
 }
 
-static bool is_add(const struct sieve *s)
-{
-    return s->task.adds;
-}
-
 /* ---- Inner tasks ----------------------------------------------------------------------------- */
 
-static void await(struct sieve *s, struct task *inner, void (*ended)(struct sieve *))
+void sieve_await(struct sieve *s, struct task *inner, void (*ended)(struct sieve *))
 {
     s->task.inner = inner;
     s->ended = ended;
 }
 
-void sieve_await(struct sieve *s, void (*ended)(struct sieve *))
-{
-    await(s, &s->inner->task, ended);
-}
-
 void sieve_await_walk(struct sieve *s, void (*ended)(struct sieve *))
 {
     s->walks = true;
-    await(s, &s->inner->task, ended);
+    sieve_await(s, &s->inner->task, ended);
+}
+
+void sieve_ask(struct sieve *s, struct link *link, talk_step *step, void (*ended)(struct sieve *))
+{
+    talk_begin(&s->inner->talk, link, step);
+    sieve_await(s, &s->inner->task, ended);
 }
 
 void sieve_reach(struct sieve *s, uint32_t links, void (*ended)(struct sieve *))
@@ -53,8 +49,8 @@ void sieve_reach(struct sieve *s, uint32_t links, void (*ended)(struct sieve *))
         return;
     }
     links_begin(s->links, LINKS_REACH, s->filter->handle, NULL, links);
-    s->links->asks = !is_add(s);
-    await(s, &s->links->task, ended);
+    s->links->asks = !s->task.adds;
+    sieve_await(s, &s->links->task, ended);
 }
 
 void sieve_look(struct sieve *s, struct link *link, uint32_t links, const struct aside *aside,
@@ -74,7 +70,7 @@ void sieve_by_bitmaps(struct sieve *s, enum bulk_way way, struct link *link, con
         return;
     }
     bulk_begin(s->bulk, way, link, items, n, yes);
-    await(s, &s->bulk->task, ended);
+    sieve_await(s, &s->bulk->task, ended);
 }
 
 static void rest(struct talk *talk, struct outbox *outbox)
@@ -85,8 +81,7 @@ static void rest(struct talk *talk, struct outbox *outbox)
 void sieve_rest(struct sieve *s, unsigned ms, void (*ended)(struct sieve *))
 {
     s->rest_ms = ms;
-    talk_begin(&s->inner->talk, s->task.link, rest);
-    sieve_await(s, ended);
+    sieve_ask(s, s->task.link, rest, ended);
 }
 
 void sieve_free_inner(struct sieve *s)
@@ -248,7 +243,7 @@ static bool has_near(struct sieve *s)
 
     for (uint32_t i = 0; i < redis_links(s->filter); i++)
         near = near_known(redis_link(s->filter, i)) != NULL || near;
-    return near && may_leave_out(&s->filter->first, is_add(s)) && s->in != s->yes;
+    return near && may_leave_out(&s->filter->first, s->task.adds) && s->in != s->yes;
 }
 
 /* Notes in `answers` whether each item is near. */
@@ -331,7 +326,7 @@ void sieve_take(struct sieve *s, size_t most)
     for (uint32_t i = 0; i < s->chunk; i++) {
         const bool known = near && s->answers[i];
         s->out.known += known;
-        if (known && !is_add(s))
+        if (known && !s->task.adds)
             flags_set(s->yes, s->at + i);
         if (s->in != NULL && flags_has(s->in, s->at + i))
             excluded++;
@@ -365,7 +360,7 @@ static void ask_proof(struct sieve *s, struct outbox *outbox, uint32_t tag, stru
     const struct argument key = link_begin(link, outbox, tag, i, KEY_NAME);
 
     guard_ask(link, outbox, key, i);
-    if (is_add(s)) {
+    if (s->task.adds) {
         command_start(&outbox->commands, 5, "BITFIELD");
         command_argument(&outbox->commands, key);
         command_literal(&outbox->commands, "$3\r\nGET\r\n$2\r\nu1\r\n$1\r\n0\r\n");
@@ -390,8 +385,7 @@ static void ask_proofs(struct talk *talk, struct outbox *outbox)
 void sieve_prove(struct sieve *s, void (*ended)(struct sieve *))
 {
     s->out.at = 0;
-    talk_begin(&s->inner->talk, &s->filter->first, ask_proofs);
-    sieve_await(s, ended);
+    sieve_ask(s, &s->filter->first, ask_proofs, ended);
 }
 
 /* ---- Chunks ----------------------------------------------------------------------------------------- */
@@ -415,7 +409,7 @@ static void chunk_proven(struct sieve *s)
         chunk_decided(s);
         return;
     }
-    for (size_t i = s->at; i < s->at + s->chunk && !is_add(s); i++)
+    for (size_t i = s->at; i < s->at + s->chunk && !s->task.adds; i++)
         flags_unset(s->yes, i);
     s->out.again = true;
     s->policy->chunk(s);
@@ -564,7 +558,7 @@ static void again(struct task *task)
 
     for (uint32_t i = 0; i < redis_links(s->filter); i++)
         near_forget(redis_link(s->filter, i));
-    if (!is_add(s))
+    if (!s->task.adds)
         memset(s->yes, 0, FLAGS_BYTES(s->n));
     if (s->in != s->yes)
         alloc.free(s->in);

@@ -126,10 +126,11 @@ void sieve_note(struct sieve *);
 void sieve_note_found(struct sieve *); /* those whose answer is yes; the others are left */
 
 /* Waits for an inner task; `ended` follows it. For sieve_await and sieve_await_walk the caller has begun it. The
- * others begin it: LINKS_REACH, a look in `links` links, an add to one, or a bulk (s->refused: it was none). sieve_rest
- * rests. */
-void sieve_await(struct sieve *, void (*ended)(struct sieve *));
+ * others begin it: a talk, LINKS_REACH, a look in `links` links, an add to one, or a bulk (s->refused: it was none).
+ * sieve_rest rests. */
+void sieve_await(struct sieve *, struct task *, void (*ended)(struct sieve *));
 void sieve_await_walk(struct sieve *, void (*ended)(struct sieve *));
+void sieve_ask(struct sieve *, struct link *, talk_step *, void (*ended)(struct sieve *));
 void sieve_reach(struct sieve *, uint32_t links, void (*ended)(struct sieve *));
 void sieve_look(struct sieve *, struct link *, uint32_t links, const struct aside *, void (*ended)(struct sieve *));
 void sieve_set(struct sieve *, struct link *, void (*ended)(struct sieve *));

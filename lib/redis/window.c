@@ -105,8 +105,7 @@ static void ask_clock_alone(struct talk *talk, struct outbox *outbox)
 
 static void learn_clock(struct sieve *s, void (*then)(struct sieve *))
 {
-    talk_begin(&s->inner->talk, s->task.link, ask_clock_alone);
-    sieve_await(s, then);
+    sieve_ask(s, s->task.link, ask_clock_alone, then);
 }
 
 /* ---- Chunks -------------------------------------------------------------------------------- */
