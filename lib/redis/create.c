@@ -193,16 +193,6 @@ static void judge_other(struct talk *talk, struct outbox *outbox)
     }
 }
 
-/* Who made the root has said how long the filter lives. The other keys live a little longer, whoever makes them. */
-static void ask_ttl(struct life *life, struct outbox *outbox)
-{
-    const struct argument root = link_begin(life->talk.task.link, outbox, TAG_TTL, 0, KEY_NAME);
-
-    command_start(&outbox->commands, 2, "PTTL");
-    command_argument(&outbox->commands, root);
-    outbox_end(outbox);
-}
-
 void life_complete(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
@@ -218,8 +208,13 @@ void life_complete(struct talk *talk, struct outbox *outbox)
         guard_ask_alone(life->link.before, outbox, TAG_BEFORE, 0);
     if (life_heads_chain(link))
         life_ask_ahead(life, outbox);
-    if (link->count > 1)
-        ask_ttl(life, outbox);
+    if (link->count >
+        1) { /* its maker said how long it lives; the other keys live a little longer, whoever makes them */
+        const struct argument root = link_begin(link, outbox, TAG_TTL, 0, KEY_NAME);
+        command_start(&outbox->commands, 2, "PTTL");
+        command_argument(&outbox->commands, root);
+        outbox_end(outbox);
+    }
     talk_then(talk, take_other, judge_other);
 }
 

@@ -157,20 +157,17 @@ void link_open(struct task *task, const struct spec *spec)
         link->of->restarts = link->server->stats.restarts;
 }
 
-static void forget_further(struct redis_filter *filter)
-{
-    while (filter->further_count > 0)
-        link_free(filter->further[--filter->further_count]);
-    filter->looked = filter->clock_us = filter->reached = 0;
-}
-
 void link_close(struct link *link)
 {
+    struct redis_filter *filter = link->of;
+
     near_free(link);
     alloc.free(link->keys);
+    while (link->number == 0 && filter->further_count > 0)
+        link_free(filter->further[--filter->further_count]);
     if (link->number == 0)
-        forget_further(link->of);
-    make(link, link->of, link->number, link->spec);
+        filter->looked = filter->clock_us = filter->reached = 0;
+    make(link, filter, link->number, link->spec);
 }
 
 /* ---- Its keys ---------------------------------------------------------------------------------- */
@@ -191,7 +188,7 @@ struct record link_record(const struct link *link, uint32_t i)
 
 uint64_t link_trailer_at(const struct link *link, uint32_t i)
 {
-    return record_trailer_of(spec_bitmap_bytes(link->spec), i, link->count, link->text_len);
+    return spec_bitmap_bytes(link->spec) + record_list_bytes(i, link->count) + link->text_len;
 }
 
 static uint16_t slot_of(const struct link *link, uint32_t i)

@@ -58,11 +58,6 @@ static bool take_name(struct listing *l, const struct candidate *key, bool sever
     return keys_check(l->name) == HIBLOOM_OK && glob_matches(l->pattern, l->name);
 }
 
-static bool may_be_root(struct listing *l, const struct candidate *key)
-{
-    return take_name(l, key, false) || take_name(l, key, true);
-}
-
 static void refused(struct listing *l, const char *command, const struct reply *reply)
 {
     if (reply->type == REDIS_REPLY_ERROR)
@@ -140,7 +135,7 @@ static void take_keys(struct talk *talk, uint32_t tag, uint32_t index, const str
     }
     while (!l->cut && reply_next_string(l->bytes, reply->text_len, &at, &text, &len)) {
         const struct candidate key = {(uint32_t)(text - (const char *)l->bytes), (uint32_t)len, false};
-        if (!may_be_root(l, &key))
+        if (!take_name(l, &key, false) && !take_name(l, &key, true))
             continue;
         l->cut = l->count == KEYS_MOST;
         if (!l->cut)

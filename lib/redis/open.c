@@ -196,12 +196,6 @@ static bool is_wanted_link(struct life *life, const struct record *record)
     return false;
 }
 
-/* May this call have made it, before an answer was lost? */
-static bool is_own(const struct life *life)
-{
-    return life->talk.task.link->of->handle->created;
-}
-
 static void fail_said(struct life *life, unsigned place, hibloom_status status, const char *words)
 {
     char key[KEYS_SIZE];
@@ -235,7 +229,8 @@ static bool adopt_place(struct life *life, unsigned place)
         life_start_over(&life->talk); /* it may yet give way to one of the other form */
     else if (status != HIBLOOM_OK)
         fail_said(life, place, status, error.words);
-    else if (said != NULL && said->create == CREATE_ONLY && record_is_ready(record->state) && !is_own(life))
+    else if (said != NULL && said->create == CREATE_ONLY && record_is_ready(record->state) &&
+             !task->link->of->handle->created) /* this call may have made it, before an answer was lost */
         fail_said(life, place, HIBLOOM_EMISMATCH, "is there already, and the text says create=only");
     else
         life_adopt(life, &spec, record);

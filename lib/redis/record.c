@@ -45,11 +45,6 @@ bool record_parse_id(const char *digits, uint64_t *id)
     return number_parse_hex(digits, RECORD_ID_DIGITS, id);
 }
 
-static bool says_filter(const char trailer[RECORD_TRAILER])
-{
-    return memcmp(trailer + RECORD_TRAILER - strlen(format_name), format_name, strlen(format_name)) == 0;
-}
-
 /* Digits, hexadecimal ones, the state; the rest as it stands. */
 static const char columns[] =
     " 0000 000000000 00000/00000 ffffffff s 0000000000000000 ffffffffffffffff 0000000000 hibloom1";
@@ -94,11 +89,6 @@ uint64_t record_list_bytes(uint32_t key, uint32_t keys)
     return key == 0 && keys > 1 ? (uint64_t)keys * RECORD_ID_DIGITS : 0;
 }
 
-uint64_t record_trailer_of(uint64_t bytes, uint32_t key, uint32_t keys, size_t text_len)
-{
-    return bytes + record_list_bytes(key, keys) + text_len;
-}
-
 /* The text must be canonical, and bits and keys those that it tells; and the keys are ours. */
 static enum record_found read_text(const char *end, size_t len, struct record *record)
 {
@@ -125,7 +115,7 @@ enum record_found record_read_end(const char *end, size_t len, struct record *re
         return RECORD_NOTHING;
     if (len > RECORD_END) /* more than the request */
         len = RECORD_END;
-    if (len < RECORD_TRAILER || !says_filter(end + len - RECORD_TRAILER))
+    if (len < RECORD_TRAILER || memcmp(end + len - strlen(format_name), format_name, strlen(format_name)) != 0)
         return RECORD_NONE;
     return record_parse(end + len - RECORD_TRAILER, record) ? read_text(end, len, record) : RECORD_DAMAGED;
 }

@@ -76,9 +76,8 @@ enum record_found {
 /* Reads the last bytes of a string, at most RECORD_END. */
 enum record_found record_read_end(const char *end, size_t len, struct record *);
 
-/* Bytes of a key's list, and where its trailer begins. */
+/* Bytes of a key's list. */
 uint64_t record_list_bytes(uint32_t key, uint32_t keys);
-uint64_t record_trailer_of(uint64_t bytes, uint32_t key, uint32_t keys, size_t text_len);
 
 /* "GENERATION ID", for scripts to compare. */
 void record_identity(uint64_t generation, uint64_t id, char out[RECORD_IDENTITY + 1]);

@@ -27,30 +27,21 @@ static void judge_removed(struct talk *talk, struct outbox *outbox)
     }
 }
 
-/* A root that was not marked goes by its id. */
-static void remove_root(struct life *life, struct outbox *outbox)
-{
-    const bool marked = life->root_state == RECORD_REMOVING;
-
-    life_ask_unlink(life, outbox, 0, !marked, marked ? "x" : "");
-    talk_then(&life->talk, life_take_unlinked, judge_removed);
-}
-
 void life_remove_keys(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
     const struct link *link = talk->task.link;
     const uint64_t id = link->keys[0].id;
+    const bool marked = life->root_state == RECORD_REMOVING;
 
     if (life->removing.has_links && life->unlinked_chain != id) {
         life->chain = id;
         return;
     }
     if (!link_next_step(link, &life->range)) {
-        if (link->bare)
-            judge_removed(talk, outbox);
-        else
-            remove_root(life, outbox);
+        if (!link->bare) /* a root that was not marked goes by its id */
+            life_ask_unlink(life, outbox, 0, !marked, marked ? "x" : "");
+        talk_then(talk, life_take_unlinked, judge_removed);
         return;
     }
     for (uint32_t i = life->range.first; i < life->range.first + life->range.count; i++)
@@ -125,22 +116,16 @@ static void take_config(struct talk *talk, uint32_t tag, uint32_t index, const s
         guard_take_before(talk, tag, index, reply);
 }
 
-/* With another config it is another filter. */
-static void remove_bare(struct talk *talk, struct outbox *outbox)
-{
-    guard_ask_config(talk->task.link, outbox, talk->task.link->count);
-    talk_then(talk, take_config, life_remove_keys);
-}
-
 void life_remove(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
-    const struct link *link = talk->task.link;
+    struct link *link = talk->task.link;
 
     life->removing.unlinked = 0;
     life->answer = '=';
-    if (link->bare) {
-        remove_bare(talk, outbox);
+    if (link->bare) { /* with another config it is another filter */
+        guard_ask_config(link, outbox, link->count);
+        talk_then(talk, take_config, life_remove_keys);
     } else if (link->count == 1 && !life_heads_chain(link)) {
         life_ask_unlink(life, outbox, 0, true, life->root_state == RECORD_CREATING ? "c" : "");
         talk_then(talk, life_take_unlinked, judge_alone);

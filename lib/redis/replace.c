@@ -128,14 +128,6 @@ static void write_links(const struct replacement *r, struct commands *out)
     }
 }
 
-/* The handle, as it is from now on. */
-static void rename_links(struct replacement *r)
-{
-    for (uint32_t i = 0; i < redis_links(r->filter); i++)
-        redis_link(r->filter, i)->generation = (uint64_t)r->answer;
-    strcpy(r->filter->handle->name, r->name);
-}
-
 static void take_replaced(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
     struct replacement *r = (struct replacement *)talk;
@@ -144,8 +136,10 @@ static void take_replaced(struct talk *talk, uint32_t tag, uint32_t index, const
     if (!task_expect(&talk->task, reply, REDIS_REPLY_INTEGER, 0))
         return;
     r->answer = reply->integers[0];
-    if (r->answer >= 0) {
-        rename_links(r);
+    if (r->answer >= 0) { /* the handle, as it is from now on */
+        for (i = 0; i < redis_links(r->filter); i++)
+            redis_link(r->filter, i)->generation = (uint64_t)r->answer;
+        strcpy(r->filter->handle->name, r->name);
     } else if (r->answer <= NOT_WHOLE) {
         talk->task.link = redis_key_of(r->filter, (uint32_t)(NOT_WHOLE - r->answer), &i);
         guard_note_other(talk, i);

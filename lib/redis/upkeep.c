@@ -224,14 +224,6 @@ static void take_count(struct talk *talk, uint32_t tag, uint32_t index, const st
         (void)guard_take(talk, tag, index - COUNT_GUARD, reply);
 }
 
-static void count_key_bytes(struct upkeep *upkeep)
-{
-    const struct link *link = upkeep->talk.task.link;
-
-    upkeep->count.bytes += link->bare ? link->keys[upkeep->key].length
-                                      : link_trailer_at(link, upkeep->key) + RECORD_TRAILER;
-}
-
 static void ask_count(struct commands *out, struct argument key, uint64_t from, uint64_t stop)
 {
     command_start(out, 4, "BITCOUNT");
@@ -254,7 +246,8 @@ static void count(struct talk *talk, struct outbox *outbox)
         return;
     }
     if (upkeep->from >= end) {
-        count_key_bytes(upkeep);
+        upkeep->count.bytes += link->bare ? link->keys[upkeep->key].length
+                                          : link_trailer_at(link, upkeep->key) + RECORD_TRAILER;
         upkeep->key++;
         upkeep->from = 0;
     }
