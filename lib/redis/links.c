@@ -185,17 +185,6 @@ static void swapped(struct links *l)
     }
 }
 
-static void link_kept(struct links *l)
-{
-    if (end_inner(l))
-        begin_life(l, LIFE_GROW, redis_link(l->filter, l->next.link - 1), NULL, NULL, swapped)->ttl_ms = l->ttl_ms;
-}
-
-static void keep(struct talk *talk, struct outbox *outbox)
-{
-    talk->task.keeps = true;
-}
-
 /* That is made, or the handle's, of which the one before it does not tell. */
 static struct link *next_link(const struct links *l)
 {
@@ -210,8 +199,8 @@ static void link_has_ttl(struct links *l)
         (void)is_let_off(l);
         return;
     }
-    talk_begin(&l->talk, next_link(l), keep);
-    l->ended = link_kept;
+    l->task.keeps = true;
+    begin_life(l, LIFE_GROW, before_next(l), NULL, NULL, swapped)->ttl_ms = l->ttl_ms;
 }
 
 static void root_proven(struct links *l)
