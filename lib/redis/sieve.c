@@ -73,17 +73,6 @@ void sieve_by_bitmaps(struct sieve *s, enum bulk_way way, struct link *link, con
     sieve_await(s, &s->bulk->task, ended);
 }
 
-static void rest(struct talk *talk, struct outbox *outbox)
-{
-    talk->task.pause_ms = sieve_of(talk)->rest_ms;
-}
-
-void sieve_rest(struct sieve *s, unsigned ms, void (*ended)(struct sieve *))
-{
-    s->rest_ms = ms;
-    sieve_ask(s, s->task.link, rest, ended);
-}
-
 void sieve_free_inner(struct sieve *s)
 {
     if (s->links != NULL)

@@ -83,7 +83,6 @@ struct sieve {
     bool refused; /* the bitmaps were not read, or merged: the items go by commands */
     bool denied;  /* a look-up: a link stays untold, and it may not tell of it */
     bool exact;   /* an add whose is_new is wanted */
-    unsigned rest_ms;
     const hibloom_item *items;
     size_t n, at, chunk; /* all of them; where the chunk begins, and how many it has, */
     size_t most;         /* at most */
@@ -126,8 +125,7 @@ void sieve_note(struct sieve *);
 void sieve_note_found(struct sieve *); /* those whose answer is yes; the others are left */
 
 /* Waits for an inner task; `ended` follows it. For sieve_await and sieve_await_walk the caller has begun it. The
- * others begin it: a talk, LINKS_REACH, a look in `links` links, an add to one, or a bulk (s->refused: it was none).
- * sieve_rest rests. */
+ * others begin it: a talk, LINKS_REACH, a look in `links` links, an add to one, or a bulk (s->refused: it was none). */
 void sieve_await(struct sieve *, struct task *, void (*ended)(struct sieve *));
 void sieve_await_walk(struct sieve *, void (*ended)(struct sieve *));
 void sieve_ask(struct sieve *, struct link *, talk_step *, void (*ended)(struct sieve *));
@@ -136,7 +134,6 @@ void sieve_look(struct sieve *, struct link *, uint32_t links, const struct asid
 void sieve_set(struct sieve *, struct link *, void (*ended)(struct sieve *));
 void sieve_by_bitmaps(struct sieve *, enum bulk_way, struct link *, const hibloom_item *, size_t n, unsigned char *yes,
                       void (*ended)(struct sieve *));
-void sieve_rest(struct sieve *, unsigned ms, void (*ended)(struct sieve *));
 
 /* The walk has ended: its answers become the sieve's. sieve_free_inner frees the memory of any inner task. */
 void sieve_read_walk(struct sieve *);

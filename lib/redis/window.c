@@ -326,14 +326,15 @@ static void was_sent(struct sieve *s)
 
 /* The key's server is ahead of the clock that decides. By that clock the old items in the slice of the next period
  * may still count. So the add waits until the deciding clock is there. */
-static void rest(struct sieve *s)
+static void rest(struct talk *talk, struct outbox *outbox)
 {
+    const struct sieve *s = sieve_of(talk);
     const uint64_t end_us = period_end_us(s->task.link->spec, s->window->period);
     const uint64_t ms = end_us > s->window->clock_us ? (end_us - s->window->clock_us) / 1000 + 1 : 1;
 
     s->window->refused = NOT_REFUSED;
     s->window->clock_us = 0;
-    sieve_rest(s, ms < REST_MS ? (unsigned)ms : REST_MS, set_again);
+    talk->task.pause_ms = ms < REST_MS ? (unsigned)ms : REST_MS;
 }
 
 /* May a key be emptied for the period before its server's clock is there? Yes if other keys have the period
@@ -356,7 +357,7 @@ static void set(struct sieve *s)
     }
     s->window->period = s->exact ? s->window->period : current_period(s);
     if (s->window->refused == s->window->period) { /* by the key's server, but here it goes on */
-        rest(s);
+        sieve_ask(s, link, rest, set_again);
         return;
     }
     const uint32_t number = period_slice(link->spec, s->window->period);
