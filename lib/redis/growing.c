@@ -233,7 +233,8 @@ static void chunk(struct sieve *s)
 
 static void read_links(struct sieve *s)
 {
-    struct link *link = s->growing.read < links_to_ask(s) ? redis_link(s->filter, s->growing.read) : NULL;
+    const bool more = s->growing.read < links_to_ask(s) && !s->refused;
+    struct link *link = more ? redis_link(s->filter, s->growing.read) : NULL;
 
     if (link != NULL && bulk_pays(BULK_LOOK, link, s->n, (double)s->n))
         sieve_by_bitmaps(s, BULK_LOOK, link, s->items, s->n, s->in, link_read);
@@ -244,11 +245,7 @@ static void read_links(struct sieve *s)
 /* If there is no memory for bitmaps, asks the links. */
 static void link_read(struct sieve *s)
 {
-    if (s->refused) {
-        chunk(s);
-        return;
-    }
-    s->growing.read++;
+    s->growing.read += !s->refused;
     read_links(s);
 }
 

@@ -103,11 +103,6 @@ static void ask_clock_alone(struct talk *talk, struct outbox *outbox)
     talk_then(talk, take_clock, NULL);
 }
 
-static void learn_clock(struct sieve *s, void (*then)(struct sieve *))
-{
-    sieve_ask(s, s->task.link, ask_clock_alone, then);
-}
-
 /* ---- Chunks -------------------------------------------------------------------------------- */
 
 static void drop_read(struct sieve *s)
@@ -267,7 +262,7 @@ static void look(struct sieve *s)
     if (may_read && bulk_pays(BULK_LOOK, link, s->count, (double)s->count))
         s->window->has = alloc.calloc(count_of(s), FLAGS_BYTES(s->chunk));
     if (s->window->has != NULL)
-        learn_clock(s, read_slice);
+        sieve_ask(s, s->task.link, ask_clock_alone, read_slice);
     else
         ask_slices(s);
 }
@@ -352,7 +347,7 @@ static void set(struct sieve *s)
     struct link *link = s->task.link;
 
     if (s->window->clock_us == 0 && (s->filter->clock_us == 0 || link->server->clustered || guard_is_stale(link))) {
-        learn_clock(s, set);
+        sieve_ask(s, link, ask_clock_alone, set);
         return;
     }
     s->window->period = s->exact ? s->window->period : current_period(s);
