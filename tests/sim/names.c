@@ -182,7 +182,7 @@ static bool is_removed(const struct filter_seen *seen)
 }
 
 /* Its handle's filter may be there: nobody can tell where keys are lost. */
-bool is_met(const struct call *c)
+static bool is_met(const struct call *c)
 {
     const struct filter_seen *seen = &names[c->name].seen;
 
@@ -195,7 +195,7 @@ void note_call(struct call *c)
 
     c->had |= there;
     c->had_not |= c->items & ~there;
-    c->handle_met |= oracle_root(c->name) == c->handle;
+    c->handle_met |= is_met(c);
     if (kind_of(c->name)->bare) {
         const struct blob *string = world_fetch(NULL, blob_of(oracle_name(c->name)));
         const size_t bytes = string != NULL ? string->len : 0;

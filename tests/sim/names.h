@@ -120,7 +120,6 @@ void note_call(struct call *);        /* what the keys of its name have now */
 void note_moment(void);               /* of all calls on their way */
 void leave(int name, uint32_t items); /* they need not be in any more */
 void end_life(int name);
-bool is_met(const struct call *);
 uint32_t items_under_way(const struct call *but, int name, uint32_t verbs); /* of other calls that are such verbs */
 static inline bool is_add(const struct call *c)
 {

@@ -207,7 +207,7 @@ void oracle_begin(struct call *c)
     note_call(c);
     c->had_at_begin = c->had;
     c->demanded = c->items & n->in;
-    c->handle_met = c->handle == 0 || is_met(c);
+    c->handle_met |= c->handle == 0;
     c->handle_gone = n->there != c->handle && c->begun_us > n->there_since_us + 200000;
     c->lives = n->lives;
     c->ready = n->ready - (n->seen.status == 0);
@@ -298,7 +298,6 @@ void oracle_end(struct call *c, hibloom_status status, const bool *answers, cons
         n->may[c->client] &= ~(1u << c->verb);
     check_left(c, unclean);
     watch_check(c, answers);
-    c->handle_met |= is_met(c);
     /* An add to a window begins with a proof of the root that is no older than 0.1 s (docs/format.md, 16). */
     if (asks(c) && !c->handle_met && !world.stale[c->client] && world.plan->client[c->client].near < 2 &&
         (!has_several_keys(c->name) || (c->handle_gone && kind_of(c->name)->window && !world_had(FAULT_STRANGER))))
