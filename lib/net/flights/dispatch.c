@@ -295,7 +295,8 @@ static void take_last(struct carrier *c, struct node *node, struct flight *fligh
         call->slow_ns = clock_now_ns() - flight->proof_ns;
         if (good) { /* there, and not on another connection, which would have to be proven again */
             node_send(c, node, flight);
-            node_hurry(node); /* a proof ages */
+            if (!node->sent.first->proving) /* a proof ages; but those of several calls are answered together */
+                node_hurry(node);
         } else {
             call_end_flight(c, flight);
         }
