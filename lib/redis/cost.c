@@ -25,6 +25,7 @@
 #define MERGE_LARGE 1350.0 /* and of a large key, whose memory is new each time */
 #define PARTS_MB 6300.0    /* through a script, in parts */
 #define BEFORE_MB 400.0    /* if the bits before are kept and read, beside the reading */
+#define MERGE_KEY 60.0     /* the script and its temporary key, of any size */
 #define HERE 0.03          /* an item whose bits are set or looked at here */
 
 /* The script that counts up, measured beside BITFIELD: an item, and each counter. */
@@ -92,7 +93,8 @@ double cost_merge(const struct spec *spec, const struct cost_server *server, siz
 {
     if (spec->counters != 0)
         return INFINITY;
-    return whole(spec, server, n, spec_bitmap_bytes(spec) < TRANSFER_PARTS_BYTES ? merge_mb(spec) : PARTS_MB, 1);
+    return spec_keys(spec) * MERGE_KEY +
+           whole(spec, server, n, spec_bitmap_bytes(spec) < TRANSFER_PARTS_BYTES ? merge_mb(spec) : PARTS_MB, 1);
 }
 
 /* The bits before are read, too. */
@@ -100,7 +102,7 @@ double cost_merge_new(const struct spec *spec, const struct cost_server *server,
 {
     if (spec->counters != 0)
         return INFINITY;
-    return whole(spec, server, n, merge_mb(spec) + BEFORE_MB + READ_MB, 2);
+    return spec_keys(spec) * MERGE_KEY + whole(spec, server, n, merge_mb(spec) + BEFORE_MB + READ_MB, 2);
 }
 
 /* ---- For who chooses a spec -------------------------------------------------------------- */
