@@ -120,6 +120,35 @@ static void the_longest_waits_that_can_be_asked_for_are_long(void **state)
     hibloom_store_free(store);
 }
 
+/* A server that is reached late finds guards that are old. All are asked again, and all adds go together. */
+static void old_guards_are_asked_again_together(void **state)
+{
+    enum { FILTERS = 500, FEW = 10 };
+    static char names[FILTERS][16];
+    static const char *list[FILTERS];
+    static hibloom *filters[FILTERS];
+    static hibloom_pair pairs[FILTERS];
+    static bool found[FILTERS];
+    hibloom_store *store = test_connect(with_options(redis_server_uri(server), "retry=10s"), NULL);
+
+    for (size_t i = 0; i < FILTERS; i++) {
+        snprintf(names[i], sizeof names[i], "late:%zu", i);
+        list[i] = names[i];
+    }
+    assert_ok(hibloom_open_many(filters, store, list, FILTERS, "capacity=100 error=0.01", NULL), store);
+    for (size_t i = 0; i < FILTERS; i++)
+        pairs[i] = (hibloom_pair){filters[i], {"x", 1}};
+    assert_ok(hibloom_contains_pairs(pairs, FILTERS, found, NULL), store);
+    assert_true(test_command(redis, "CLIENT KILL TYPE normal SKIPME yes") >= 1);
+    test_command(redis, "CLIENT PAUSE 300 ALL");
+    const uint64_t before = test_stats(store).round_trips;
+    assert_ok(hibloom_add_pairs(pairs, FILTERS, NULL, NULL), store);
+    assert_in_range(test_stats(store).round_trips - before, 2, FEW);
+    for (size_t i = 0; i < FILTERS; i++)
+        assert_dropped(filters[i], store);
+    hibloom_store_free(store);
+}
+
 /* ---- Replicas ---------------------------------------------------------------------------- */
 
 #define TEXT "bits=8192 hashes=4 seed=5eed"
@@ -374,6 +403,7 @@ int main(void)
         cmocka_unit_test(the_connection_has_its_name),
         cmocka_unit_test(the_log_tells_connections_and_failures),
         cmocka_unit_test(the_longest_waits_that_can_be_asked_for_are_long),
+        cmocka_unit_test(old_guards_are_asked_again_together),
         cmocka_unit_test_setup_teardown(it_takes_eval_and_setrange_and_says_so, with_replica, without_replica),
         cmocka_unit_test_setup_teardown(one_wait_serves_many_filters, with_replica, without_replica),
         cmocka_unit_test(its_words_name_the_server_and_what_may_be_missing),

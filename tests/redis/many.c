@@ -95,29 +95,6 @@ static void one_item_is_asked_of_all_in_a_round_trip_a_thousand(void **state)
     drop_all(b, MOST);
 }
 
-/* A server that is reached late finds guards that are old. All are asked again, and all adds go together. */
-static void old_guards_are_asked_again_together(void **state)
-{
-    static const char busy[] = "local function ms() local t = redis.call('TIME') return t[1] * 1000 + t[2] / 1000 end "
-                               "local begun = ms() repeat until ms() > begun + 300";
-    struct backend *b = *state;
-    redisContext *redis = b->outside;
-    void *reply = NULL;
-
-    open_all(b, FILTERS);
-    assert_ok(hibloom_contains_pairs(pairs, FILTERS, answers, NULL), b->store);
-    assert_true(test_command(redis, "CLIENT KILL TYPE normal SKIPME yes") >= 1);
-    assert_int_equal(redisAppendCommand(redis, "EVAL %s 0", busy), REDIS_OK);
-    for (int done = 0; !done;)
-        assert_int_equal(redisBufferWrite(redis, &done), REDIS_OK);
-    const uint64_t before = round_trips(b);
-    assert_ok(hibloom_add_pairs(pairs, FILTERS, NULL, NULL), b->store);
-    assert_in_range(round_trips(b) - before, 2, FEW);
-    assert_int_equal(redisGetReply(redis, &reply), REDIS_OK);
-    freeReplyObject(reply);
-    drop_all(b, FILTERS);
-}
-
 static void one_that_is_gone_fails_alone(void **state)
 {
     struct backend *b = *state;
@@ -239,7 +216,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ON_REDIS(filters_are_made_in_four_round_trips_and_opened_in_one),
         ON_ALL(one_item_is_asked_of_all_in_a_round_trip_a_thousand),
-        ON_REDIS(old_guards_are_asked_again_together),
         ON_ALL(one_that_is_gone_fails_alone),
         ON_ALL(one_that_is_another_opens_alone),
         ON_ALL(filters_come_often_and_an_item_twice_is_new_once),
