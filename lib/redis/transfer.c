@@ -399,8 +399,8 @@ static bool goes_in_one_step(const struct link *into, const struct piece *piece,
            (bits == NULL || !bits_are_zero(bits, (size_t)piece->len));
 }
 
-static void begin_merge(struct transfer *transfer, struct link *into, const struct piece *piece,
-                        const unsigned char *bits, unsigned char *before)
+void transfer_begin_merge(struct transfer *transfer, struct link *into, const struct piece *piece,
+                          const unsigned char *bits, unsigned char *before)
 {
     const bool one_step = goes_in_one_step(into, piece, bits, before != NULL);
 
@@ -415,15 +415,9 @@ static void begin_merge(struct transfer *transfer, struct link *into, const stru
         (void)life_draw_id(&transfer->talk.task, &transfer->number);
 }
 
-void transfer_begin_merge(struct transfer *transfer, struct link *into, const struct piece *piece,
-                          const unsigned char *bits, unsigned char *before)
-{
-    begin_merge(transfer, into, piece, bits, before);
-}
-
 void transfer_begin_merge_within(struct transfer *transfer, struct link *into, struct link *from,
                                  const struct piece *piece)
 {
-    begin_merge(transfer, into, piece, NULL, NULL);
+    transfer_begin_merge(transfer, into, piece, NULL, NULL);
     transfer->from = transfer->talk.task.from = from;
 }
