@@ -102,7 +102,7 @@ static bool wants_to_send(const struct flow *flow)
 static bool send_out(const struct proxy *proxy, struct flow *flow, int to)
 {
     bool slowly = proxy->drip_us > 0 && flow == &proxy->flows[PROXY_REPLIES];
-    size_t most = slowly ? 1 : flow->out.len;
+    size_t most = slowly ? 1 + flow->out.len / 64 : flow->out.len;
     ssize_t n;
 
     if (flow->out.len == 0)

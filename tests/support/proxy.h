@@ -39,7 +39,7 @@ void proxy_wait_idle(struct proxy *proxy);
 void proxy_cut(struct proxy *proxy, enum proxy_way way, uint64_t after);
 void proxy_hold(struct proxy *proxy, enum proxy_way way, uint64_t after);
 
-/* Replies pass a byte at a time, with this pause before each; 0 = at once. */
+/* Replies pass in small pieces, the last ones a byte long, with this pause before each; 0 = at once. */
 void proxy_drip(struct proxy *proxy, unsigned microseconds);
 
 /* From the reply number `first` on (0 is the next), `count` replies are
