@@ -208,8 +208,8 @@ void life_complete(struct talk *talk, struct outbox *outbox)
         guard_ask_alone(life->link.before, outbox, TAG_BEFORE, 0);
     if (life_heads_chain(link))
         life_ask_ahead(life, outbox);
-    if (link->count >
-        1) { /* its maker said how long it lives; the other keys live a little longer, whoever makes them */
+    /* The root's maker said how long it lives. The other keys live a little longer, whoever makes them. */
+    if (link->count > 1) {
         const struct argument root = link_begin(link, outbox, TAG_TTL, 0, KEY_NAME);
         command_start(&outbox->commands, 2, "PTTL");
         command_argument(&outbox->commands, root);
