@@ -398,6 +398,8 @@ static int connect_socket(struct socket *s, const struct sockaddr *address)
     s->state = CONNECTING;
     const enum net_answer answer = net_connect(&s->conn,
                                                ntohs(((const struct sockaddr_in *)(const void *)address)->sin_port));
+    if (answer == NET_REFUSED_AT_ONCE)
+        return fail(ECONNREFUSED);
     s->accepted = answer == NET_ACCEPTED;
     if (answer != NET_SILENT)
         put(&s->to_client, s->accepted ? OPENED : REFUSED, NULL, 0, answer_arrival(s));

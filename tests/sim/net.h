@@ -49,7 +49,8 @@ struct conn {
 };
 
 /* The world's part, in wires.c, faults.c and world.c. It may call every function of this header but net_run and net_reset. */
-enum net_answer { NET_ACCEPTED, NET_REFUSED, NET_SILENT /* no answer at all */ };
+/* AT_ONCE: connect itself fails, as it does for a closed port of this host. SILENT: there is no answer at all. */
+enum net_answer { NET_ACCEPTED, NET_REFUSED, NET_REFUSED_AT_ONCE, NET_SILENT };
 enum net_answer net_connect(struct conn *, int port); /* the client connects */
 void net_received(struct conn *);                     /* bytes have arrived in conn->in */
 void net_closed(struct conn *); /* the client has closed it, or it was cut and all that was on its way has arrived */

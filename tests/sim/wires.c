@@ -421,7 +421,7 @@ enum net_answer net_connect(struct conn *conn, int port)
         const bool silent = s != NULL && s->silent;
         note(CAUSE_CONNECTION);
         world.struck[conn->client] += silent;
-        return silent ? NET_SILENT : NET_REFUSED;
+        return silent ? NET_SILENT : plan_chance(world.plan, (uint64_t)port, 0) % 2 ? NET_REFUSED : NET_REFUSED_AT_ONCE;
     }
     struct wire *wire = net_memory(sizeof *wire);
     *wire = (struct wire){.next = wires, .conn = conn, .client = conn->client, .server = i, .knew = s->primary >= 0};
