@@ -80,6 +80,12 @@ void oracle_after(int who, const char *what)
                    : strcmp(what, "EVAL.count_down") == 0 ? names[i].removing
                                                           : EVERY_ITEM,
                    what);
+        /* What is cleared from one link may come late to another, which a look-up has asked before. */
+        for (struct call *c = calls; c != NULL && strcmp(what, "EVAL.clear") == 0; c = c->next)
+            if (c->name == i && kind_of(i)->growing) {
+                c->demanded = 0;
+                c->had_not = c->items;
+            }
         /* A repair lists the key that it has made in the place of the one that it has not found (docs/format.md, 11). */
         if (strcmp(what, "EVAL.swap") == 0 && whole && several && names[i].seen.status == HIBLOOM_ECORRUPT &&
             !caused(CAUSE_LOSS, 1) && !caused(CAUSE_SLOTS, 1) && !caused(CAUSE_CLOCK, 1))

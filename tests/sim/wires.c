@@ -404,7 +404,8 @@ static void check_try(int client, int server)
 
     if (net_now_us() - t->since_us > 1000000)
         *t = (struct tries){.since_us = net_now_us()};
-    if (++t->count > most)
+    /* Without retries each call tries once, and the caller decides when the next one is. */
+    if (++t->count > most && world.plan->client[client].retry_ms != 0)
         oracle_fail("client %d tries server %d %u times within a second", client, server, t->count);
 }
 
