@@ -116,7 +116,8 @@ typedef enum hibloom_log_level {
  *   accept_restarts   no        yes: the log gets a warning, and no call returns ELOST.
  *   keepalive         0s        silence before TCP probes the server, in whole seconds. 0s: the system decides.
  *   client_name       -         name for CLIENT SETNAME, without blanks. Ignored where the server refuses it.
- *   commands     B    setbit    bitfield: one BITFIELD an item, not k SETBIT or GETBIT. Less work for the server.
+ *   commands     B    setbit    bitfield: a BITFIELD for several items, not k SETBIT or GETBIT for each. Less work for
+ *                               the server. Adds with is_new use BITFIELD anyway.
  *   near         B    64mb      bytes for all near caches of the store.
  *   link         B    -         bytes a second to the servers. With fewer, fewer calls use whole bitmaps. Default:
  *                               1000mb; 4000mb if all connections are to this machine, without TLS.
