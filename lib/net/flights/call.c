@@ -174,8 +174,9 @@ void call_drop_unsent(struct carrier *c, struct call *call)
     end_flights(c, &unsent);
 }
 
-void call_note_failure(struct call *call, const struct node *at)
+void call_note_failure(const struct carrier *c, struct call *call, const struct node *at)
 {
+    call->revivals = c->revivals;
     call->at = at;
     call->tried = call->attempts > 0 ? call->attempts + 1 : 0;
 }
@@ -183,7 +184,7 @@ void call_note_failure(struct call *call, const struct node *at)
 void call_give_up(struct carrier *c, struct call *call, const struct node *at, hibloom_status status, const char *words)
 {
     if (!task_has_failed(call->task))
-        call_note_failure(call, at);
+        call_note_failure(c, call, at);
     task_fail(call->task, status, "%s", words);
     call_drop_unsent(c, call);
 }
@@ -223,7 +224,7 @@ static void fail_for_good(struct carrier *c, struct flight *flight, struct node 
     struct call *call = flight->call;
 
     if (!task_has_failed(call->task)) {
-        call_note_failure(call, node);
+        call_note_failure(c, call, node);
         if (words == NULL)
             tell_refusal(flight);
         else
@@ -299,7 +300,7 @@ bool call_missed_restart(const struct carrier *c, const struct call *call)
 void call_tell_restart(struct carrier *c, struct call *call, const struct node *at)
 {
     if (!task_has_failed(call->task))
-        call_note_failure(call, at);
+        call_note_failure(c, call, at);
     task_tell_restart(call->task, c->store.server.stats.restarts);
     call_drop_unsent(c, call);
 }

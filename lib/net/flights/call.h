@@ -40,7 +40,8 @@ struct call {
     bool carried_out;       /* at least one command was carried out */
     bool runnable;          /* in carrier.runnable */
     bool done;
-    const struct node *at;                /* where it failed */
+    const struct node *at;                /* where it failed, */
+    uint64_t revivals;                    /* and as many connections had been made for failed calls by then */
     unsigned char touched[NODES_MAX / 8]; /* flags of nodes: it carried out commands of it */
     struct touched *keys;                 /* the last one of each of these nodes, for WAIT */
 };
@@ -67,7 +68,7 @@ bool call_must_pause(const struct carrier *, const struct pause *);
 void call_flight_failed(struct carrier *, struct flight *, struct node *, hibloom_status, const char *words, bool lost);
 
 /* The task has just failed, at the node. */
-void call_note_failure(struct call *, const struct node *at);
+void call_note_failure(const struct carrier *, struct call *, const struct node *at);
 
 /* The call fails. Answers to sent commands still come; others are never sent. */
 void call_give_up(struct carrier *, struct call *, const struct node *at, hibloom_status, const char *words);

@@ -7,11 +7,10 @@
 
 #define REDIRECTS_MAX 16u /* of one exchange: two nodes that send it to each other know nothing */
 
-/* A call that has failed gets one new connection to a node, to take back what it did, if anything. */
+/* To take back what they did, if anything, the calls that have failed get one new connection to a node: one for all. */
 static bool is_spent(struct node *node, const struct call *call)
 {
-    return node->state == NODE_CLOSED && task_has_failed(call->task) &&
-           (!call->sent || node->revived_by == call->number);
+    return node->state == NODE_CLOSED && task_has_failed(call->task) && (!call->sent || node->revived > call->revivals);
 }
 
 /* It could not be reached just now, for another call or another flight of this one. So it is not tried at once. */
@@ -37,7 +36,7 @@ static void send_flight(struct carrier *c, struct node *node, struct flight *fli
         return;
     }
     if (node->state == NODE_CLOSED && task_has_failed(call->task))
-        node->revived_by = call->number;
+        node->revived = ++c->revivals;
     const hibloom_status status = node_send_flight(c, node, flight, &error);
     if (status != HIBLOOM_OK) {
         node->refused_by = call->number;
@@ -238,7 +237,7 @@ static bool is_held(const struct carrier *c, const struct node *node, const stru
 }
 
 /* False: it was that of the guard, which went alone, and was not good. */
-static bool deliver(struct node *node, struct flight *flight, struct reply *reply)
+static bool deliver(struct carrier *c, struct node *node, struct flight *flight, struct reply *reply)
 {
     struct call *call = flight->call;
     struct task *task = call->task;
@@ -254,7 +253,7 @@ static bool deliver(struct node *node, struct flight *flight, struct reply *repl
     else
         task_reply(task, flight->exchange.tag, index, reply);
     if (was_fine && task_has_failed(task))
-        call_note_failure(call, node);
+        call_note_failure(c, call, node);
     return good;
 }
 
@@ -325,7 +324,7 @@ bool dispatch_take_reply(struct carrier *c, struct node *node, struct flight *fl
     node->leave = node->leave ||
                   (refusal == REFUSAL_READONLY && c->locate.stale); /* nor is it asked by the next call */
     if (flight->held == 0 && !(refused && is_held(c, node, flight, refusal)))
-        good = deliver(node, flight, reply);
+        good = deliver(c, node, flight, reply);
     else
         hold(flight, reply, refused, refusal);
     if (flight->index + flight->held < flight->exchange.replies)

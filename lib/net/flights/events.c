@@ -165,7 +165,7 @@ void carrier_flush(struct carrier *c)
 
 void carrier_begin(struct carrier *c, struct call *call, struct task *task)
 {
-    *call = (struct call){.task = task, .number = ++c->store.server.stats.calls};
+    *call = (struct call){.task = task, .number = ++c->store.server.stats.calls, .revivals = c->revivals};
     call->heard_ns = task_heard_ns(task);
     TAILQ_INSERT_TAIL(&c->calls, call, in_calls);
     c->store.server.stats.in_flight++;

@@ -58,7 +58,7 @@ struct node {
     struct flights touched;   /* writes with their answers: the next answer to WAIT is theirs, too */
     bool waits;               /* WAIT is on its way, */
     bool wants_wait;          /* and does not cover all writes that were sent */
-    uint64_t revived_by;      /* the number of the failed call that has had its one new connection; 0: none */
+    uint64_t revived;         /* its last new connection for failed calls, by number (carrier.revivals); 0: none */
     uint64_t refused_by;      /* the last call that got no connection; 0: none */
     struct flight *unwritten; /* the first of those sent since the last flush; NULL: none */
     size_t held;              /* their bytes */
