@@ -186,6 +186,8 @@ bool guard_take(struct talk *talk, uint32_t i, uint32_t index, const struct repl
         return take_bare(&talk->task, i, index, reply, false);
     if (guard_matches(talk, i, reply))
         return true;
+    if (talk->diagnose == NULL)
+        talk->was_absent = reply->text_len == 0 && !reply->by_replica; /* which may lag behind */
     guard_note_other(talk, i);
     return false;
 }
@@ -292,7 +294,9 @@ static const struct failure
                           "has made it, delete the key by hand, or choose another name"},
     altered = {.status = HIBLOOM_ECORRUPT,
                .words = "was altered: what follows its bits is not what was created; open it again, and if that fails, "
-                        "too, delete the key"};
+                        "too, delete the key"},
+    back = {.status = HIBLOOM_EUNAVAILABLE,
+            .words = "was not where it was asked for, and is whole where its slot is now: call again"};
 
 static void fail(struct task *task, const struct failure *how, const char *key)
 {
@@ -332,6 +336,15 @@ static bool is_key(const struct finding *finding)
     return finding->same_generation && finding->same_id;
 }
 
+/* It was not there, and is whole now: a slot moved there and back, say, while the client stood still. */
+static bool is_back(const struct talk *talk)
+{
+    const struct finding *there = &talk->found[AT_KEY];
+
+    return talk->was_absent && there->found == RECORD_FOUND && there->same_spec && is_key(there) &&
+           record_is_ready(there->state);
+}
+
 /* A further link: is its filter gone, or another one, or has that lost the link? */
 static void judge_first(struct talk *talk)
 {
@@ -365,7 +378,7 @@ static void judge_several(struct talk *talk, const char *key)
         fail_replaced(task, 0, root->text);
     else if (root->state == RECORD_REMOVING)
         fail(task, &removed, link_name(task->link, LINK_NAME));
-    else
+    else if (!is_back(talk))
         task_fail(task, HIBLOOM_ECORRUPT,
                   "'%s', one of the keys of '%s', was lost, or lost and made anew: hibloom_repair makes lost keys "
                   "anew, empty; then open the filter again",
@@ -392,6 +405,8 @@ static void judge_diagnosis(struct talk *talk, struct outbox *outbox)
         fail_replaced(task, talk->other_key, there->text);
     else if (found == RECORD_NONE && !talk->is_longer)
         fail(task, &no_filter, key);
+    else if (is_back(talk))
+        fail(task, &back, key);
     else
         fail(task, &altered, key);
 }

@@ -238,7 +238,8 @@ struct talk {
     uint32_t outstanding[2]; /* replies, by the pipeline's number; all in [0] where there are none */
     bool pipelined;          /* what is outstanding goes by pipelines */
     bool cleaning;           /* the failure is known; what fails now is not noted */
-    bool is_longer;          /* the other key is longer than the bits, */
+    bool was_absent;         /* the other key was not there, as its guard said; */
+    bool is_longer;          /* or is longer than the bits */
     uint32_t other_key;      /* which is this one, and */
     talk_step *diagnose;     /* reads what happened to it; NULL: no key is another one */
     struct finding found[3]; /* there, at the root, and at the root of the first link */
