@@ -44,9 +44,10 @@ bool has_cause(const struct call *c, hibloom_status status)
                    s->from_replicas; /* of different times */
         return others || kind->growing || kind->window;
     case HIBLOOM_ELOST: return caused(CAUSE_RESTART, 1);
-    /* A server that has forgotten the filter gets it back between a pipeline's first answers and its last. */
+    /* A server that has forgotten the filter, or had it deleted, gets it back between a pipeline's first answers and its
+     * last. */
     case HIBLOOM_EPROTO:
-        return caused(CAUSE_RESTART, since) && (caused(CAUSE_KEYS, since) || caused(CAUSE_LOSS, since));
+        return caused(CAUSE_RESTART, since) + caused(CAUSE_KEYS, since) + caused(CAUSE_LOSS, since) >= 2;
     case HIBLOOM_ENOTSUP:
         return kind->window || kind->growing || kind->bare || kind->partitioned || kind->counting ||
                c->verb == VERB_REPLACE;

@@ -137,7 +137,8 @@ static unsigned char byte_of(struct blob string, size_t at)
 static void bits_change(int client, bool undone, struct blob was, struct blob is)
 {
     const bool lost = served[client].connected || caused(CAUSE_REFUSAL, 1) || caused(CAUSE_DENIAL, 1) ||
-                      caused(CAUSE_SLOTS, 1) || world.plan->client[client].loop;
+                      caused(CAUSE_SLOTS, 1) || world.plan->client[client].loop ||
+                      world.starved_us[client] > 0; /* what lacked the memory to be sent may have been */
 
     if (kind_of(0)->partitioned || kind_of(1)->partitioned) /* a script sets the bits of all keys */
         return;
