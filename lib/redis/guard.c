@@ -336,13 +336,13 @@ static bool is_key(const struct finding *finding)
     return finding->same_generation && finding->same_id;
 }
 
-/* It was not there, and is whole now: a slot moved there and back, say, while the client stood still. */
+/* It was not there, and is whole now: its slot moved there and back, while the client stood still. */
 static bool is_back(const struct talk *talk)
 {
     const struct finding *there = &talk->found[AT_KEY];
 
-    return talk->was_absent && there->found == RECORD_FOUND && there->same_spec && is_key(there) &&
-           record_is_ready(there->state);
+    return talk->was_absent && talk->task.link->server->clustered && there->found == RECORD_FOUND && there->same_spec &&
+           is_key(there) && record_is_ready(there->state);
 }
 
 /* A further link: is its filter gone, or another one, or has that lost the link? */
