@@ -43,7 +43,7 @@ bool has_cause(const struct call *c, hibloom_status status)
             c->raw_at_begin == 0)
             return world.faults - c->faults >= 10 || net_now_us() - c->begun_us > 10000000 ||
                    s->from_replicas; /* of different times */
-        return others || kind->growing || kind->window;
+        return others || (kind->growing && !c->alone) || kind->window;
     case HIBLOOM_ELOST: return caused(CAUSE_RESTART, 1);
     /* A server that has forgotten the filter, or had it deleted, gets it back between a pipeline's first answers and its
      * last. */
