@@ -312,6 +312,7 @@ void look_again(int name, uint32_t may_go, const char *what)
 
     read_name(name, &seen);
     const bool same = same_life(name, &seen, &n->seen);
+    n->hurt |= !same && n->seen.status == 0;
     const bool expired = n->expiry_ms != 0 && n->expiry_ms * 1000 <= clock_of(name);
     if (strcmp(what, "EVAL.swap") == 0)
         times_check_listed(name, &seen, &n->seen);

@@ -27,6 +27,7 @@ struct name {
     /* ---- names.c ---- */
     uint64_t lives;                 /* ended so far */
     uint64_t ready;                 /* begun so far with a filter that is whole */
+    bool hurt;                      /* a life has ended, or lost a part, of one that was whole */
     uint32_t in, possible;          /* see oracle.c */
     uint64_t expiry_ms;             /* of the key that goes first; 0: none */
     uint32_t did;                   /* verbs that have been used on it: a bit for each */
