@@ -1,6 +1,12 @@
 /* causes.c: what excuses a status, and a delay. See names.h. */
 #include "sim/names.h"
 
+static bool only_asks(const struct call *c)
+{
+    return c->verb == VERB_LOOK || c->verb == VERB_SAVE || c->verb == VERB_LIST || c->verb == VERB_INFO ||
+           c->verb == VERB_COMPARE;
+}
+
 bool has_cause(const struct call *c, hibloom_status status)
 {
     const uint64_t since = c->begun_us > 10000000 ? c->begun_us - 10000000
@@ -29,29 +35,33 @@ bool has_cause(const struct call *c, hibloom_status status)
             return false;
         return busy || s->deadline_ms != 0;
     case HIBLOOM_EUNAVAILABLE:
-        return busy || s->min_replicas > 0 ||
+        return busy || (s->min_replicas > 0 && (kind->growing || !only_asks(c))) ||
                (caused(CAUSE_DENIAL, since) && caused(CAUSE_SLOTS, since)) ||  /* ASKING is denied */
                (world.plan->topology == CLUSTER && caused(CAUSE_LOSS, since)); /* a stranger puts a key back */
     case HIBLOOM_ESERVER: return caused(CAUSE_REFUSAL, since) && (caused(CAUSE_KEYS, 1) || caused(CAUSE_RESTART, 1));
     case HIBLOOM_EDENIED: return caused(CAUSE_DENIAL, since);
     case HIBLOOM_ENOTFOUND: return life || (c->verb == VERB_LOOK && kind->bare) || c->raw_at_begin != 0;
-    case HIBLOOM_EMISMATCH: return others || world.plan->sizes != 0;
-    case HIBLOOM_ECORRUPT: return life;
+    case HIBLOOM_EMISMATCH: /* the name of what replaces may have late bits */
+        return life || c->raw_at_begin != 0 || world.plan->sizes != 0 || (c->verb == VERB_REPLACE && others);
+    case HIBLOOM_ECORRUPT: /* a removal that was cut may have taken a link of which no root tells yet */
+        return life ||
+               ((kind->growing || kind->window) && (names[c->name].did & (1u << VERB_DROP | 1u << VERB_DELETE)) != 0);
     case HIBLOOM_EBUSY: /* of a window: it tries 20 times, each as a period has passed, or a slice was cleared */
         if (kind->window && world.plan->topology != CLUSTER && c->verb <= VERB_LOOK && c->verb != VERB_OPEN && !life &&
             c->raw_at_begin == 0)
             return world.faults - c->faults >= 10 || net_now_us() - c->begun_us > 10000000 ||
                    s->from_replicas; /* of different times */
         return others || (kind->growing && !c->alone) || kind->window;
-    case HIBLOOM_ELOST: return caused(CAUSE_RESTART, 1);
+    case HIBLOOM_ELOST: return caused(CAUSE_RESTART, 1) && !s->accept_restarts;
     /* A server that has forgotten the filter, or had it deleted, gets it back between a pipeline's first answers and its
      * last. */
     case HIBLOOM_EPROTO:
         return caused(CAUSE_RESTART, since) + caused(CAUSE_KEYS, since) + caused(CAUSE_LOSS, since) >= 2;
     case HIBLOOM_ENOTSUP:
-        return kind->window || kind->growing || kind->bare || kind->partitioned || kind->counting ||
-               c->verb == VERB_REPLACE;
-    case HIBLOOM_ERANGE: return kind->growing;
+        return (c->verb > VERB_LOOK || (kind->partitioned && c->verb == VERB_ADD_NEW)) &&
+               (kind->window || kind->growing || kind->bare || kind->partitioned || kind->counting ||
+                c->verb == VERB_REPLACE);
+    case HIBLOOM_ERANGE: return kind->growing && is_add(c);
     case HIBLOOM_ECANCELED: return c->canceled;
     default: return false;
     }

@@ -92,6 +92,12 @@ static bool has_links_of(int name, uint64_t root)
     return false;
 }
 
+/* The first one's root (docs/format.md, 10). */
+static bool links_may_outlive(int name)
+{
+    return was_expired(name) && (names[name].crossed || names[name].crowded);
+}
+
 /* A call that was alone, and is OK: what it leaves. A clear that was sent again leaves nothing, either. */
 void check_left(const struct call *c, bool unclean)
 {
@@ -112,7 +118,8 @@ void check_left(const struct call *c, bool unclean)
     const bool removes = c->alone && (c->verb == VERB_DROP || c->verb == VERB_DELETE);
     const bool grows_late = kind_of(c->name)->growing &&
                             commands_may_be_late(); /* what takes a further link away again */
-    if (removes && !n->unclean && !grows_late && world_count_keys(oracle_name(c->name)) > 0)
+    if (removes && !n->unclean && !grows_late && !links_may_outlive(c->name) &&
+        world_count_keys(oracle_name(c->name)) > 0)
         fail_call(c, "'%s' was removed, but has keys", oracle_name(c->name));
     if (removes && !commands_may_be_late() && !world_had(FAULT_PAUSE) && !world_had(FAULT_SLOW) && c->handle != 0 &&
         has_links_of(c->name, c->handle))
@@ -190,8 +197,7 @@ void oracle_check_end(void)
             world_had(FAULT_STRANGER))
             continue;
         look_again(i, EVERY_ITEM, "something");
-        const bool outlive = was_expired(i) && (names[i].crossed || names[i].crowded); /* their root (10) */
-        if (!caused(CAUSE_KEYS, 1) && !caused(CAUSE_LOSS, 1) && !outlive && has_stray_keys(i))
+        if (!caused(CAUSE_KEYS, 1) && !caused(CAUSE_LOSS, 1) && !links_may_outlive(i) && has_stray_keys(i))
             oracle_fail("'%s' has more keys than its roots tell of", oracle_name(i));
         if (has_late_bits(i))
             oracle_fail("late bits are left in '%s'", oracle_name(i));

@@ -274,6 +274,18 @@ static void check_connects(const struct call *c)
         fail_call(c, "it tries to connect %u times in a row", world.connects_most[c->client]);
 }
 
+/* It is to try again for retry_ms. Without random numbers nothing is tried. What replicas lack, where a slot has moved
+ * there and back, and what is evicted again and again, is EUNAVAILABLE at once. */
+static bool gives_up(const struct call *c, hibloom_status status, uint64_t took_ms, const char *text)
+{
+    const struct client_settings *s = &world.plan->client[c->client];
+
+    return c->verb <= VERB_LOOK && took_ms + 1 < s->retry_ms && s->deadline_ms == 0 && c->times == 1 &&
+           world.starved_us[c->client] == 0 && strstr(text, "random") == NULL &&
+           (status == HIBLOOM_EIO || status == HIBLOOM_ETIMEDOUT ||
+            (status == HIBLOOM_EUNAVAILABLE && s->min_replicas == 0 && world.plan->topology != CLUSTER));
+}
+
 void oracle_end(struct call *c, hibloom_status status, const bool *answers, const char *text)
 {
     struct name *n = &names[c->name];
@@ -293,6 +305,8 @@ void oracle_end(struct call *c, hibloom_status status, const bool *answers, cons
         fail_call(c, "it leaves late bits in '%s'", oracle_name(c->name));
     items_end(c, status);
     check_connects(c);
+    if (gives_up(c, status, took_ms, text))
+        fail_call(c, "it gave up after %llu ms: %s", (unsigned long long)took_ms, text);
     if (took_ms > bound_ms(c))
         fail_call(c, "it took %llu ms", (unsigned long long)took_ms);
     if (status != HIBLOOM_OK) {
