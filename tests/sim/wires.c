@@ -15,8 +15,8 @@ static struct {
     size_t count;
     unsigned runs[SERVERS]; /* the history that each server has shown it last */
     struct tries {
-        uint64_t since_us;
-        unsigned count;
+        uint64_t since_us, last_us;
+        unsigned count, at_once;
     } tries[SERVERS];
 } met[CLIENTS];
 static struct blob scripts[SCRIPT_TOUCH + 1];
@@ -393,7 +393,7 @@ static void carry_out(struct wire *wire)
 
 /* ---- What net.c asks ---- */
 
-enum { TRIES_MOST = 250 };
+enum { TRIES_MOST = 250, AT_ONCE_MOST = 4 };
 
 /* Whatever the number of calls, a server that is away is tried with pauses, and the map asked for. */
 static void check_try(int client, int server)
@@ -402,11 +402,17 @@ static void check_try(int client, int server)
     /* Two primaries that name each other are both asked, up to a bound for each call. */
     const unsigned most = world_had(FAULT_ISOLATE) ? 4 * TRIES_MOST : TRIES_MOST;
 
+    if (world.plan->client[client].retry_ms == 0) /* each call tries once; the caller decides when the next one is */
+        return;
     if (net_now_us() - t->since_us > 1000000)
         *t = (struct tries){.since_us = net_now_us()};
-    /* Without retries each call tries once, and the caller decides when the next one is. */
-    if (++t->count > most && world.plan->client[client].retry_ms != 0)
+    if (net_now_us() - t->last_us > 1000)
+        t->at_once = 0;
+    t->last_us = net_now_us();
+    if (++t->count > most)
         oracle_fail("client %d tries server %d %u times within a second", client, server, t->count);
+    if (++t->at_once > AT_ONCE_MOST)
+        oracle_fail("client %d tries server %d %u times at once", client, server, t->at_once);
 }
 
 enum net_answer net_connect(struct conn *conn, int port)
