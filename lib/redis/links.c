@@ -643,13 +643,29 @@ static void release(struct task *task)
     explicit_bzero(&l->next, sizeof l->next); /* the seed */
 }
 
+/* Opens it anew: a server was lost before replicas had what an open has made there. */
+static void again(struct task *task)
+{
+    struct links *l = (struct links *)task;
+
+    link_free(l->link);
+    l->link = NULL;
+    task->status = HIBLOOM_OK;
+    run_root(l);
+    (void)await(l);
+}
+
 /* To reach a link it asks, or it makes links for items that are about to be merged. */
 void links_begin(struct links *l, enum links_goal goal, hibloom *handle, const struct request *wanted, uint64_t number)
 {
     const bool reaches = goal == LINKS_REACH, asks = goal == LINKS_COUNT || (reaches && number <= 1);
 
     memset(l, 0, sizeof *l);
-    l->task = (struct task){.follow = inner_ended, .reads = asks, .adds = reaches && number > 1, .release = release};
+    l->task = (struct task){.follow = inner_ended,
+                            .reads = asks,
+                            .adds = reaches && number > 1,
+                            .again = goal == LINKS_OPEN ? again : NULL,
+                            .release = release};
     l->goal = goal;
     if (handle->impl == NULL && !redis_filter_make(handle)) {
         task_no_memory(&l->task);

@@ -274,8 +274,8 @@ static void check_connects(const struct call *c)
         fail_call(c, "it tries to connect %u times in a row", world.connects_most[c->client]);
 }
 
-/* It is to try again for retry_ms. Without random numbers nothing is tried. What replicas lack, where a slot has moved
- * there and back, and what is evicted again and again, is EUNAVAILABLE at once. */
+/* It is to try again for retry_ms. Without random numbers nothing is tried. Where a slot has moved there and back, or
+ * something is evicted again and again, it is EUNAVAILABLE at once. */
 static bool gives_up(const struct call *c, hibloom_status status, uint64_t took_ms, const char *text)
 {
     const struct client_settings *s = &world.plan->client[c->client];
@@ -283,7 +283,7 @@ static bool gives_up(const struct call *c, hibloom_status status, uint64_t took_
     return c->verb <= VERB_LOOK && took_ms + 1 < s->retry_ms && s->deadline_ms == 0 && c->times == 1 &&
            world.starved_us[c->client] == 0 && strstr(text, "random") == NULL &&
            (status == HIBLOOM_EIO || status == HIBLOOM_ETIMEDOUT ||
-            (status == HIBLOOM_EUNAVAILABLE && s->min_replicas == 0 && world.plan->topology != CLUSTER));
+            (status == HIBLOOM_EUNAVAILABLE && world.plan->topology != CLUSTER));
 }
 
 void oracle_end(struct call *c, hibloom_status status, const bool *answers, const char *text)

@@ -283,7 +283,9 @@ static bool begins_again(struct carrier *c, struct call *call)
 
 bool replicas_may_end(struct carrier *c, struct call *call)
 {
-    if (call->unkept && call->task->adds) { /* that was all that it failed of */
+    const bool unkept = call->unkept && call->task->again != NULL;
+
+    if (unkept) { /* that was all that it failed of */
         call->unkept = false;
         call->task->status = HIBLOOM_OK;
     }
@@ -298,7 +300,7 @@ bool replicas_may_end(struct carrier *c, struct call *call)
         call_set_runnable(c, call);
         return false;
     }
-    if (!call->task->adds || task_has_failed(call->task) || !call->carried_out)
+    if (!(call->task->adds || unkept) || task_has_failed(call->task) || !call->carried_out)
         return true;
     if (call->restarts != c->store.server.stats.restarts) {
         call->restarts = c->store.server.stats.restarts;
