@@ -20,7 +20,8 @@ bool has_cause(const struct call *c, hibloom_status status)
         ((c->verb == VERB_MERGE || c->verb == VERB_LOAD || c->verb == VERB_REPLACE || kind->partitioned ||
           c->times > 1) &&
          caused(CAUSE_SLOTS, since));
-    const bool life = names[c->name].hurt || caused(CAUSE_KEYS, 1) || caused(CAUSE_LOSS, 1);
+    const bool replaced = needs_handle(c->verb) && c->handle != oracle_root(c->name); /* or it is not known */
+    const bool life = names[c->name].hurt || replaced || caused(CAUSE_KEYS, 1) || caused(CAUSE_LOSS, 1);
     const bool others = life || c->raw_at_begin != 0 || caused(CAUSE_KILL, 1) || connection; /* have begun something */
 
     switch (status) {

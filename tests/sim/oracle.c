@@ -280,7 +280,7 @@ static bool gives_up(const struct call *c, hibloom_status status, uint64_t took_
 {
     const struct client_settings *s = &world.plan->client[c->client];
 
-    return c->verb <= VERB_LOOK && took_ms + 1 < s->retry_ms && s->deadline_ms == 0 && c->times == 1 &&
+    return c->verb <= VERB_LOOK && took_ms + 1 < s->retry_ms && s->deadline_ms == 0 && c->times == 1 && !c->by_pairs &&
            world.starved_us[c->client] == 0 && strstr(text, "random") == NULL &&
            (status == HIBLOOM_EIO || status == HIBLOOM_ETIMEDOUT ||
             (status == HIBLOOM_EUNAVAILABLE && world.plan->topology != CLUSTER));
