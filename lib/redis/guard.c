@@ -93,8 +93,13 @@ bool guard_is_trailer(struct talk *talk, uint32_t i, const char *trailer, size_t
         note_state(link, by_replica);
     link_note_epoch(link, i, link->good.epoch);
     link->keys[i].proven_ns = talk->begun_ns;
-    if (!by_replica) /* that may lag behind, and adds go to the primary */
-        link->proven_ns = talk->begun_ns;
+    if (by_replica) /* that may lag behind, and adds go to the primary */
+        return true;
+    link->proven_ns = talk->begun_ns;
+    if (i == link->suspect) { /* it is there again: a proof of the root alone says nothing of it */
+        link->guard_failed = false;
+        link->suspect = 0;
+    }
     return true;
 }
 
@@ -270,6 +275,7 @@ static void take_finding(struct talk *talk, uint32_t tag, uint32_t index, const 
     task_fail_as(task, task_check(task, link, reply, REDIS_REPLY_STRING, i));
     if (reply->type != REDIS_REPLY_STRING)
         return;
+    talk->was_absent = talk->was_absent && !reply->by_replica;
     const enum record_found found = record_read_end(reply->text, reply->text_len, &record);
     talk->found[tag] = (struct finding){.found = found,
                                         .state = record.state,

@@ -336,8 +336,6 @@ static void start(struct talk *talk, struct outbox *outbox)
 
 static void start_proven(struct talk *talk, struct outbox *outbox)
 {
-    talk->task.link->guard_failed = false;
-    talk->task.link->suspect = 0;
     start(talk, outbox);
     talk->step = NULL; /* one proof will do */
 }
