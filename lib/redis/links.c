@@ -191,8 +191,8 @@ static struct link *next_link(const struct links *l)
     return l->link != NULL ? l->link : redis_link(l->filter, l->next.link);
 }
 
-/* Once it is told of it may not be lost any more: where that is on another server, and this one's replica takes over without
- * it, nobody could use the filter, nor mend it. */
+/* Once a root tells of the link it must not be lost any more. It may lie on another server, whose replica takes over
+ * without it. Then nobody could use the filter, nor mend it. */
 static void link_has_ttl(struct links *l)
 {
     if (!end_inner(l)) {
@@ -251,8 +251,8 @@ static void still_untold(struct links *l)
                    link_mended);
 }
 
-/* It has lost a key since it was made, and before it was told of. If the one before it says after that that it still
- * is the newest nobody has added to this one, so nothing is lost with that key: it is made anew. */
+/* It has lost a key since it was made, and before a root told of it. The link before it is asked after that. If that still
+ * is the newest, nobody has added to this one. So nothing is lost with that key, and it is made anew. */
 static bool mends(struct links *l)
 {
     if (l->inner.status != HIBLOOM_ECORRUPT || l->attempts++ >= ATTEMPTS)

@@ -115,8 +115,8 @@ struct task {
     bool reads;     /* it only asks: a replica may answer, and what a server forgot makes it wrong */
     bool adds;      /* items: they may be wanted on replicas */
     bool removes;   /* items: of what a server forgot it must not remove any */
-    /* Begins it anew, once it is done, for a server that took over and may lack a part of
-     * it, or where a replica did not know the filter; NULL: that cannot be. */
+    /* Begins it anew, once it is done: a server that took over may lack a part of it, or a replica did not know the
+     * filter. NULL: that cannot be. */
     void (*again)(struct task *);
     bool (*take_guard)(struct task *, uint32_t tag, const struct reply *);
     void (*release)(struct task *); /* frees what it holds; NULL: nothing */

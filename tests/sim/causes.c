@@ -51,8 +51,9 @@ bool has_cause(const struct call *c, hibloom_status status)
         if (kind->window && world.plan->topology != CLUSTER && c->verb <= VERB_LOOK && c->verb != VERB_OPEN && !life &&
             c->raw_at_begin == 0)
             return world.faults - c->faults >= 10 || net_now_us() - c->begun_us > 10000000 ||
-                   s->from_replicas;                                                /* of different times */
-        if (!kind->window && !kind->growing && (is_add(c) || c->verb == VERB_LOOK)) /* cleared again and again */
+                   s->from_replicas; /* of different times */
+        /* Else it is cleared again and again. */
+        if (!kind->window && !kind->growing && (is_add(c) || c->verb == VERB_LOOK))
             return !c->alone;
         return others || (kind->growing && !c->alone) || kind->window;
     case HIBLOOM_ELOST: return caused(CAUSE_RESTART, 1) && !s->accept_restarts;

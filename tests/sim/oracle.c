@@ -259,8 +259,9 @@ static void settle(struct call *c, hibloom_status status, bool open_end)
     }
 }
 
-/* To take bits back each filter's part of it connects once more, and only retry_ms lets it try again. A connection that
- * has died since the guard's answer is made anew, too. */
+/* A call connects once; where that fails at once, each filter's part of it does. To take bits back all of them connect
+ * once more, and only retry_ms lets them try again. A connection that has died since the guard's answer is made anew,
+ * too. */
 static void check_connects(const struct call *c)
 {
     const struct name *n = &names[c->name];
