@@ -104,6 +104,7 @@ struct node {
     const struct sentinel_view *sentinel; /* NULL: it is no Sentinel */
     char run_id[41];
     unsigned history, branched_from; /* master_replid and master_replid2; 0: none */
+    uint64_t branched_at;            /* the offset of that */
     int port, primary_port;
     int replicas_connected; /* for INFO and ROLE */
 

@@ -148,6 +148,13 @@ static bool has_another(const struct call *c, bool same)
     return false;
 }
 
+/* At one address clients take any server for a primary, and it tells by INFO that its data are those of another one. */
+static bool has_met_run(const struct call *c)
+{
+    return world.plan->topology == STANDALONE ? world_told(c->client, root_key(c->name))
+                                              : world.by_primary[c->client];
+}
+
 /* Each handle is told once of another run of the server. On a loop a call that began earlier may be told, and end later.
  * A server that is demoted by hand, beside Sentinels, may leave its clients connected, and answer them as before. */
 static void check_told(const struct call *c, hibloom_status status)
@@ -159,9 +166,8 @@ static void check_told(const struct call *c, hibloom_status status)
 
     if (c->verb == VERB_OPEN || status == HIBLOOM_ELOST)
         /* by ELOST of a map, and at a replica that it takes for a primary, it has not met that run yet */
-        *known = status == HIBLOOM_OK && now == c->run && world.by_primary[c->client] ? now : 0;
-    if (!asks(c) || status != HIBLOOM_OK || world.stale[c->client] ||
-        !world.by_primary[c->client]) /* it may not have met the other run */
+        *known = status == HIBLOOM_OK && now == c->run && has_met_run(c) ? now : 0;
+    if (!asks(c) || status != HIBLOOM_OK || world.stale[c->client] || !has_met_run(c))
         return;
     const bool first = n->owed[c->client] != c->run, other = *known != 0 && *known != c->run;
     if (other && is_add(c) && (first || c->begun_us < n->owed_us[c->client])) { /* it goes on in the middle */

@@ -32,8 +32,9 @@ static void promote(int replica, int primary)
     forget_blocks(&servers[replica]);
     servers[replica].primary = peers[replica].primary = -1;
     servers[replica].node.replica = false;
-    servers[replica].node.offset += 1000000;
     servers[replica].node.branched_from = servers[replica].node.history;
+    servers[replica].node.branched_at = servers[replica].applied;
+    servers[replica].node.offset += 1000000;
     servers[replica].node.history = new_history();
     slots_take_over(replica, primary);
     view.master = replica;
@@ -45,6 +46,22 @@ static void promote(int replica, int primary)
     note(CAUSE_LOSS);
     world_say("server %d takes over from %d", replica, primary);
     oracle_after_loss();
+}
+
+static void demote(void *at);
+
+/* Where clients know one address only, somebody makes its server the primary again. */
+static void hand_back(void *unused)
+{
+    const int replaced = servers[0].primary;
+
+    (void)unused;
+    if (replaced < 0 || !servers[0].up)
+        return;
+    oracle_before();
+    promote(0, replaced);
+    servers[replaced].heir = 0;
+    demote(&servers[replaced]);
 }
 
 /* A primary that was replaced comes back, or learns of it. */
@@ -69,6 +86,8 @@ static void demote(void *at)
     s->up = true;
     wake_waits(me);
     world_say("server %d is a replica of %d now", me, heir);
+    if (world.plan->topology == STANDALONE && me == 0)
+        net_at(net_now_us() + 1000 + plan_chance(world.plan, 0, world.take_overs) % 3000000, hand_back, NULL);
 }
 
 static int replica_of(int server, uint64_t chance)
@@ -85,9 +104,9 @@ static int replica_of(int server, uint64_t chance)
 void fail_over(int server, uint64_t arg, bool isolate)
 {
     struct server *s = &servers[server];
-    /* nobody would find it without Sentinels or a map */
-    const int replica = world.plan->topology != STANDALONE && s->primary < 0 && s->heir < 0 ? replica_of(server, arg)
-                                                                                            : -1;
+    /* without Sentinels or a map nobody finds the new one: clients go on with the old one */
+    const bool goes_on = isolate || world.plan->topology != STANDALONE;
+    const int replica = goes_on && s->primary < 0 && s->heir < 0 ? replica_of(server, arg) : -1;
 
     if (replica < 0)
         return;
@@ -189,5 +208,7 @@ void outages_heal(void)
         come_up(&servers[i]);
         servers[i].lag_until = 0;
     }
+    if (world.plan->topology == STANDALONE)
+        hand_back(NULL);
     tell_old_view(NULL);
 }

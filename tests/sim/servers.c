@@ -61,6 +61,13 @@ void new_run(struct server *s)
     s->node.branched_from = 0;
 }
 
+/* Redis sends it what it lacks, and not everything. */
+static bool can_catch_up(const struct server *s, const struct server *primary)
+{
+    return s->node.history == primary->node.branched_from &&
+           (s->primary >= 0 ? s->applied : s->node.offset) <= primary->node.branched_at;
+}
+
 /* The one that is due first. */
 static void drop_block(struct server *s)
 {
@@ -97,9 +104,10 @@ void resync(int replica, int primary)
     struct server *s = &servers[replica];
 
     forget_blocks(s);
+    s->node.branched_from = can_catch_up(s, &servers[primary]) ? s->node.history : 0;
+    s->node.history = servers[primary].node.history;
     s->primary = peers[replica].primary = primary;
     s->node.replica = true;
-    s->node.history = servers[primary].node.history;
     s->node.primary_port = servers[primary].node.port;
     node_copy(&s->node, &servers[primary].node);
     s->applied = servers[primary].node.offset;

@@ -84,7 +84,7 @@ struct wire {
     bool gone;                     /* nothing more is carried out */
     bool closed;                   /* by its client; what is held is still to be carried out */
     bool split;                    /* its next answer comes in two pieces */
-    bool knew;                     /* that the server is a replica, as it connected */
+    bool knew;                     /* that the server is a replica, as it connected; an address alone tells nothing */
     uint64_t offered_us;           /* when its client sent the command, though there was no room yet */
     bool touched;                  /* it has carried out something that a WAIT may be for */
     int refused_call;              /* of its client, to which the server said that it is a replica; 0: none */

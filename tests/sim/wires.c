@@ -13,7 +13,8 @@ static uint64_t held_until; /* some of them, at most */
 static struct {
     struct anchor seen[64]; /* in its call */
     size_t count;
-    unsigned runs[SERVERS]; /* the history that each server has shown it last */
+    unsigned runs[SERVERS]; /* the history that each server has shown it last, by any command, */
+    unsigned told;          /* and server 0 by INFO */
     struct tries {
         uint64_t since_us, at_once_us;
         unsigned count, at_once;
@@ -119,6 +120,11 @@ bool world_met(int client, struct blob key)
     return met[client].runs[owner_of(key)] == world_run(key);
 }
 
+bool world_told(int client, struct blob key)
+{
+    return met[client].told == world_run(key);
+}
+
 static bool find_place(struct wire *wire, struct anchor *at, size_t argc, const struct blob *argv)
 {
     const size_t i = argc > 3 && blob_equals(argv[0], (struct blob){"EVAL", 4}) ? 3 : 1;
@@ -215,12 +221,13 @@ static void keep_dump(struct server *s)
     node_copy(&s->dump, &s->node);
 }
 
-/* A primary that was demoted is left, so a later call does not write to it again (hibloom.h). */
+/* A primary that was demoted is left for the new one, so a later call does not write to it again (hibloom.h). */
 static void check_read_only(struct wire *wire)
 {
     const int call = world.call[wire->client];
 
-    if (wire->refused_call != 0 && wire->refused_call != call && world.plan->client[wire->client].loop == 0)
+    if (wire->refused_call != 0 && wire->refused_call != call && world.plan->client[wire->client].loop == 0 &&
+        world.plan->topology != STANDALONE)
         oracle_fail("call %d of client %d writes to server %d, which has told call %d that it is a replica", call,
                     wire->client, wire->server, wire->refused_call);
     wire->refused_call = call;
@@ -258,6 +265,8 @@ static void note_reply(struct wire *wire, const struct command_seen *seen, struc
     /* By INFO a server tells a client that took it for a primary, however long ago it was demoted. */
     const bool demoted = strcmp(seen->place, "INFO") == 0 && servers[wire->server].primary >= 0 && !wire->knew;
 
+    if (wire->server == 0 && strcmp(seen->place, "INFO") == 0 && begins_with(reply, "$"))
+        met[wire->client].told = servers[0].node.history;
     if (begins_with(reply, "-READONLY") && seen->connected && !wire->mute)
         check_read_only(wire);
     if (begins_with(reply, "-MOVED") || begins_with(reply, "-ASK")) {
@@ -432,7 +441,11 @@ enum net_answer net_connect(struct conn *conn, int port)
         return silent ? NET_SILENT : plan_chance(world.plan, (uint64_t)port, 0) % 2 ? NET_REFUSED : NET_REFUSED_AT_ONCE;
     }
     struct wire *wire = net_memory(sizeof *wire);
-    *wire = (struct wire){.next = wires, .conn = conn, .client = conn->client, .server = i, .knew = s->primary >= 0};
+    *wire = (struct wire){.next = wires,
+                          .conn = conn,
+                          .client = conn->client,
+                          .server = i,
+                          .knew = s->primary >= 0 && world.plan->topology != STANDALONE};
     wires = wire;
     conn->session = wire;
     oracle_connects(conn->client);

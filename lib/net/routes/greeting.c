@@ -72,6 +72,11 @@ static void read_id(const redisReply *info, const char *name, char id[RUN_ID_SIZ
     }
 }
 
+static bool is_replica(const redisReply *info)
+{
+    return strstr(info->str, "\nrole:slave") != NULL;
+}
+
 static void read_run(struct server_run *run, const redisReply *info)
 {
     char older[RUN_ID_SIZE] = "";
@@ -79,7 +84,7 @@ static void read_run(struct server_run *run, const redisReply *info)
     read_id(info, "\nrun_id:", run->id);
     read_id(info, "\nmaster_replid:", run->history);
     read_id(info, "\nmaster_replid2:", older);
-    run->branched = strspn(older, "0") < strlen(older);
+    run->branched = is_replica(info) || strspn(older, "0") < strlen(older);
 }
 
 static bool differ(const char *one, const char *other)
@@ -127,7 +132,7 @@ hibloom_status greeting_take(struct greeting *g, const struct store_settings *s,
     }
     if (step == GREETING_INFO && reply->type == REDIS_REPLY_STRING) {
         read_run(&g->run, reply);
-        g->replica = strstr(reply->str, "\nrole:slave") != NULL;
+        g->replica = is_replica(reply);
     }
     if (step == GREETING_INFO && g->again && g->replica && s->uri.kind == URI_SENTINEL)
         return error_set(error, HIBLOOM_EUNAVAILABLE, NO_MASTER);

@@ -28,7 +28,8 @@ enum greeting_step { GREETING_AUTH, GREETING_SELECT, GREETING_NAME, GREETING_REA
 struct server_run {
     char id[RUN_ID_SIZE];      /* run_id: another one once it was restarted */
     char history[RUN_ID_SIZE]; /* master_replid: another one once it was a replica, too; */
-    bool branched; /* It has a master_replid2. Without one, another history only tells of a first replica. */
+    bool branched; /* Its history came from elsewhere: it is a replica, or has a master_replid2. Otherwise another history
+                    * only tells of a first replica. */
 };
 
 struct greeting {
