@@ -121,6 +121,17 @@ static void ask_newest(struct talk *talk, struct outbox *outbox, uint32_t tag)
 
 static const struct aside beside_look = {ask_newest, guard_take_alone, .of_last = true};
 
+/* An add may find all of its items, and set none. So the server of a look shows that it would have taken them. */
+static void ask_proof(struct talk *talk, struct outbox *outbox, uint32_t tag)
+{
+    struct link *first = ((struct walk *)talk)->in[0].link;
+
+    sieve_put_proof(outbox, first, link_begin(first, outbox, tag, 0, KEY_NAME), 0, true);
+    outbox_end(outbox);
+}
+
+static const struct aside beside_add = {ask_proof, sieve_take_proof, .of_last = false};
+
 /* The links to look in: for an add all but the newest, which it adds to. */
 static uint32_t links_to_ask(const struct sieve *s)
 {
@@ -133,7 +144,7 @@ static void look(struct sieve *s)
     const uint32_t from = s->growing.asked, to = links_to_ask(s);
 
     if (from < to)
-        sieve_look(s, redis_link(s->filter, from), to - from, s->task.adds ? NULL : &beside_look, looked);
+        sieve_look(s, redis_link(s->filter, from), to - from, s->task.adds ? &beside_add : &beside_look, looked);
     else if (s->task.adds)
         sieve_set(s, redis_newest(s->filter), added);
     else if (redis_newest(s->filter)->grown)
@@ -238,6 +249,8 @@ static void read_links(struct sieve *s)
 
     if (link != NULL && bulk_pays(BULK_LOOK, link, s->n, (double)s->n))
         sieve_by_bitmaps(s, BULK_LOOK, link, s->items, s->n, s->in, link_read);
+    else if (s->task.adds)
+        sieve_prove_read(s, s->growing.read > 0);
     else
         chunk(s);
 }

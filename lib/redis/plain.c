@@ -54,20 +54,13 @@ static void chunk(struct sieve *s)
 
 /* ---- By bitmaps -------------------------------------------------------------------------------- */
 
-/* Items found in the bitmaps need not be sent, once all keys are proven. */
 static void bitmaps_done(struct sieve *s)
 {
     if (s->refused && !s->task.adds)
         memset(s->yes, 0, FLAGS_BYTES(s->n));
     if (!s->refused && s->in == NULL)
         return; /* all are decided */
-    if (!s->refused && sieve_rely_on_all(s)) {
-        sieve_prove(s, chunk);
-        return;
-    }
-    alloc.free(s->in);
-    s->in = NULL;
-    chunk(s);
+    sieve_prove_read(s, !s->refused);
 }
 
 /* Item by item there need be no memory for it. */

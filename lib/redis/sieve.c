@@ -329,32 +329,37 @@ void sieve_take(struct sieve *s, size_t most)
 
 /* ---- What is proven ------------------------------------------------------------------------------- */
 
-static void take_proof(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
+void sieve_take_proof(struct talk *talk, uint32_t i, uint32_t index, const struct reply *reply)
 {
-    uint32_t i;
-    struct link *link = redis_key_of(sieve_of(talk)->filter, tag, &i);
-
-    if (!talk_turn_to(talk, link))
-        return;
     if (index == 0)
         (void)guard_take(talk, i, index, reply);
     else
         (void)task_expect(&talk->task, reply, REDIS_REPLY_ARRAY, i);
 }
 
-/* If an add is not sent, the server has to show that it would have taken it. A demoted primary, which may lack
- * known bits, refuses only writing commands. BITFIELD counts as one. */
-static void ask_proof(struct sieve *s, struct outbox *outbox, uint32_t tag, struct link *link, uint32_t i)
+void sieve_put_proof(struct outbox *outbox, struct link *link, struct argument key, uint32_t i, bool adds)
 {
-    const struct argument key = link_begin(link, outbox, tag, i, KEY_NAME);
-
     guard_ask(link, outbox, key, i);
-    if (s->task.adds) {
+    if (adds) {
         command_start(&outbox->commands, 5, "BITFIELD");
         command_argument(&outbox->commands, key);
         command_literal(&outbox->commands, "$3\r\nGET\r\n$2\r\nu1\r\n$1\r\n0\r\n");
     }
+}
+
+static void ask_proof(struct sieve *s, struct outbox *outbox, uint32_t tag, struct link *link, uint32_t i)
+{
+    sieve_put_proof(outbox, link, link_begin(link, outbox, tag, i, KEY_NAME), i, s->task.adds);
     outbox_end(outbox);
+}
+
+static void take_proof(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
+{
+    uint32_t i;
+    struct link *link = redis_key_of(sieve_of(talk)->filter, tag, &i);
+
+    if (talk_turn_to(talk, link))
+        sieve_take_proof(talk, i, index, reply);
 }
 
 static void ask_proofs(struct talk *talk, struct outbox *outbox)
@@ -375,6 +380,17 @@ void sieve_prove(struct sieve *s, void (*ended)(struct sieve *))
 {
     s->out.at = 0;
     sieve_ask(s, &s->filter->first, ask_proofs, ended);
+}
+
+void sieve_prove_read(struct sieve *s, bool read)
+{
+    if (read && sieve_rely_on_all(s)) {
+        sieve_prove(s, s->policy->chunk);
+        return;
+    }
+    alloc.free(s->in);
+    s->in = NULL;
+    s->policy->chunk(s);
 }
 
 /* ---- Chunks ----------------------------------------------------------------------------------------- */
@@ -450,7 +466,7 @@ void sieve_distrust(struct sieve *s)
     s->begun_ns = s->out.since_ns = clock_now_ns();
 }
 
-/* Items that are in need not be sent; but see ask_proof. */
+/* Items that are in need not be sent; but see sieve_put_proof. */
 static void rest_looked(struct sieve *s)
 {
     walk_read(&s->inner->walk, s->answers + SAMPLE);

@@ -70,7 +70,7 @@ static void take_clock(struct talk *talk, uint32_t tag, uint32_t index, const st
     struct sieve *s = sieve_of(talk);
 
     if (index > 0) {
-        (void)guard_take(talk, 0, index - 1, reply);
+        sieve_take_proof(talk, 0, index - 1, reply);
     } else if (!task_expect(&talk->task, reply, REDIS_REPLY_ARRAY, 0)) {
         return;
     } else if (!read_clock(s, reply->text_len)) {
@@ -82,7 +82,8 @@ static void take_clock(struct talk *talk, uint32_t tag, uint32_t index, const st
     }
 }
 
-/* The server's that has the first slice's root. */
+/* The server's that has the first slice's root. An add that looks may find all of its items, and set none: so it shows
+ * that it would have taken them. */
 static void ask_clock(struct talk *talk, struct outbox *outbox, uint32_t tag)
 {
     struct sieve *s = sieve_of(talk);
@@ -90,7 +91,7 @@ static void ask_clock(struct talk *talk, struct outbox *outbox, uint32_t tag)
     const struct argument key = link_begin(first, outbox, tag, 0, KEY_NAME);
 
     command_start(&outbox->commands, 1, "TIME");
-    guard_ask(first, outbox, key, 0);
+    sieve_put_proof(outbox, first, key, 0, s->task.adds && s->exact);
     outbox_end_into(outbox, 0, s->window->clock_text, sizeof s->window->clock_text);
 }
 

@@ -221,6 +221,29 @@ static void who_may_not_merge_adds_item_by_item(void **state)
     (void)test_command(redis, "ACL DELUSER adder");
 }
 
+/* A demoted primary answers look-ups as before. So an add that finds all of its items must not be OK there. */
+static void a_replica_takes_no_add_that_finds_all(void **state)
+{
+    static const char *const texts[] = {"capacity=8000 error=0.001 growth=2",
+                                        "capacity=20000 error=0.001 window=1h slices=2"};
+    static const size_t calls[] = {1, 1000, ITEMS / 4};
+    hibloom_store *store = new_store("setbit");
+
+    for (size_t t = 0; t < sizeof texts / sizeof *texts; t++) {
+        hibloom *filter = test_open(store, "seen", texts[t]);
+        set_items(0);
+        for (size_t at = 0; at < ITEMS; at += ITEMS / 4)
+            assert_ok(hibloom_add_many(filter, items + at, ITEMS / 4, NULL), store);
+        (void)test_command(redis, "REPLICAOF 127.0.0.1 1");
+        for (size_t i = 0; i < 2 * sizeof calls / sizeof *calls; i++)
+            assert_fails(hibloom_add_many(filter, items, calls[i / 2], i % 2 == 0 ? answers : NULL),
+                         HIBLOOM_EUNAVAILABLE, store, "READONLY");
+        (void)test_command(redis, "REPLICAOF NO ONE");
+        assert_dropped(filter, store);
+    }
+    hibloom_store_free(store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -230,6 +253,7 @@ int main(void)
         cmocka_unit_test(a_growing_filter_takes_many_by_its_bitmap),
         cmocka_unit_test(each_link_goes_its_way),
         cmocka_unit_test(who_may_not_merge_adds_item_by_item),
+        cmocka_unit_test(a_replica_takes_no_add_that_finds_all),
     };
 
     return cmocka_run_group_tests(tests, served_set_up, served_tear_down);

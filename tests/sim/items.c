@@ -225,8 +225,7 @@ static void check_added(struct call *c, int item)
     const bool from_cache = settings->near >= 2 /* what is as old as its age allows */ ||
                             (settings->near == 1 && copy_came_back());
 
-    if (is_add(c) && !settings->loop && settings->near == 1 && c->times == 1 && !kind->growing && !kind->window &&
-        !world.by_primary[c->client])
+    if (is_add(c) && !settings->loop && settings->near < 2 && c->times == 1 && !world.by_primary[c->client])
         fail_call(c, "the add of item %d to '%s' is OK, but no primary was asked", item, oracle_name(c->name));
     if ((c->had & bit) == 0 && there == 0 && !lost && !from_cache)
         fail_call(c, "the add of item %d to '%s' is OK, but it is not in", item, oracle_name(c->name));

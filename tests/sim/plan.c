@@ -232,6 +232,7 @@ static const struct focus {
     {BIT(PLAIN) | BIT(BLOCKED), BIT(VERB_LOOK), BIT(FAULT_ISOLATE) | BIT(FAULT_FAILOVER), NULL, CLUSTERED | PACED, 2},
     {BIT(GROWING_SEGMENTS), BIT(VERB_ADD_NEW) | BIT(VERB_DELETE), BIT(FAULT_DELAY) | BIT(FAULT_MEET), "SETBIT", RACES,
      0},
+    {WINDOWS | GROWN, BIT(VERB_ADD_NEW) | BIT(VERB_LOOK), BIT(FAULT_ISOLATE), NULL, ALONE, 2},
     {ANY_KIND, 0, BITS(FAULT_MEMORY, FAULT_REFUSE, FAULT_MOVE), NULL, 0, 0},
     {ANY_KIND, 0, BIT(FAULT_CALL), NULL, 0, 0},
     {GROWN, BIT(VERB_ADD) | BIT(VERB_DELETE), BIT(FAULT_MEET), "EVAL.unlink", RACES, 3},
@@ -323,7 +324,7 @@ static void draw_focus(struct plan *p, struct draw *d, const struct focus *focus
     }
     const bool replicated = (focus->is & (KEEPS | ASKS | CLUSTERED)) != 0 ||
                             (focus->faults & ~BITS(FAULT_FAILOVER, FAULT_ISOLATE, FAULT_LAG)) == 0;
-    if (replicated && p->topology == STANDALONE)
+    if (replicated && p->topology == STANDALONE && (focus->is & ALONE) == 0)
         p->topology = SENTINEL;
     if (replicated && p->replicas == 0)
         p->replicas = 1;
