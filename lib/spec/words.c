@@ -11,6 +11,7 @@
 #include "hash/hash.h"
 #include "spec/spec_text.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -51,17 +52,39 @@ static struct shown show(struct word word, size_t most)
     return shown;
 }
 
-/* The start of an unknown word that may be a name, up to the second digit. It may also be a seed in the wrong place. */
-static struct shown show_name(struct word word)
+/* How much of it may be a name, or a number. A comma may join it to a seed. */
+static size_t plain_part(struct word word)
 {
     size_t len = 0;
 
-    for (unsigned digits = 0; len < word.len && len < 15; len++) {
+    while (len < word.len && (isalnum((unsigned char)word.text[len]) || memchr("._+-", word.text[len], 4) != NULL))
+        len++;
+    return len;
+}
+
+/* The start of an unknown word that may be a name, up to the second digit. It may also be a seed in the wrong place, or
+ * a piece of one: that has hexadecimal digits only. */
+static struct shown show_name(struct word word)
+{
+    const size_t part = plain_part(word);
+    size_t len = 0, hex = 0;
+
+    while (hex < part && number_hex_digit(word.text[hex]) >= 0)
+        hex++;
+    for (unsigned digits = 0; len < part && len < 15; len++) {
         digits += word.text[len] >= '0' && word.text[len] <= '9';
         if (digits == 2)
             break;
     }
-    return show(word, len);
+    return show(word, hex == part && hex > 3 ? 0 : len);
+}
+
+/* A short value is no seed in the wrong place. */
+static struct shown show_value(struct word value)
+{
+    const size_t part = plain_part(value);
+
+    return show(value, part <= 12 ? part : 0);
 }
 
 /* "no such value; did you mean siphash?", or what there is. */
@@ -101,7 +124,8 @@ size_t find_name(struct words *s, const char *kind, struct word name, const stru
 /* Refuses the word that is being read. */
 static void refuse(struct words *s, hibloom_status status, const char *why)
 {
-    s->status = error_set(s->error, status, "%s: %s", show(s->word, SHOWN).text, why);
+    s->status = error_set(s->error, status, "%.*s%s: %s", (int)(s->value.text - s->word.text), s->word.text,
+                          show_value(s->value).text, why);
 }
 
 /* A number that is given is not 0: that stands for "not given" in a spec. */
