@@ -375,8 +375,23 @@ size_t window_most(const struct link *link, size_t n, bool adds)
     return !adds && bulk_pays(BULK_LOOK, link, n, (double)n) ? CHUNK_READ : CHUNK;
 }
 
+/* Another server may lack what began a period, and have another clock. */
+static void forget_periods(struct redis_filter *filter)
+{
+    const uint64_t changes = redis_changes(filter->first.server);
+
+    if (filter->looked == changes)
+        return;
+    filter->looked = changes;
+    filter->clock_us = 0;
+    for (uint32_t i = 0; i < redis_links(filter); i++)
+        for (uint32_t key = 0; key < redis_link(filter, i)->count; key++)
+            link_note_epoch(redis_link(filter, i), key, 0);
+}
+
 static void begin(struct sieve *s)
 {
+    forget_periods(s->filter);
     if (s->window == NULL)
         s->window = alloc.calloc(1, sizeof *s->window + count_of(s) * sizeof *s->window->clears +
                                         s->most * sizeof *s->window->older);

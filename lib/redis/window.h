@@ -14,7 +14,8 @@
  * The current period is that of the clock, or the newest that any key has. If a clock steps back, adds go on in
  * the newest one until the clock has caught up. A handle may have seen a clock that was ahead for a moment, or a
  * replica's. So a key is not emptied for a period that its server's clock has not reached. Another key that has
- * this period by then lifts that. A handle that reads from replicas may see an older epoch there, and then add in an
+ * this period by then lifts that. Once another server may have taken over, a handle forgets the periods that it has seen:
+ * the keys there need not have them. A handle that reads from replicas may see an older epoch there, and then add in an
  * older period, if the clock has stepped back.
  *
  * If slices lie on several servers, the clock of the first one's root decides which items count and which are

@@ -56,8 +56,13 @@ static void hand_back(void *unused)
     const int replaced = servers[0].primary;
 
     (void)unused;
-    if (replaced < 0 || !servers[0].up)
+    if (replaced < 0)
         return;
+    if (!servers[0].up) {
+        net_at(net_now_us() + 100000, hand_back, NULL);
+        return;
+    }
+    world.held_us += net_now_us() - servers[0].demoted_us; /* no add went on */
     oracle_before();
     promote(0, replaced);
     servers[replaced].heir = 0;
