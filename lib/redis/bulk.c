@@ -99,7 +99,7 @@ bool bulk_was_refused(const struct bulk *bulk)
     const bool merges = bulk->way != BULK_LOOK;
 
     return task->status == HIBLOOM_ENOMEM ||
-           (merges && (task->status == HIBLOOM_EDENIED || task->refusal == REFUSAL_TRYAGAIN));
+           (merges && (task->status == HIBLOOM_EDENIED || refusal_is_of_size(task->refusal)));
 }
 
 /* The caller may go on item by item, and then finds in what was merged here. What was not merged is new to nobody yet. */

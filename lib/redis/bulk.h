@@ -35,7 +35,7 @@ bool bulk_can(const struct link *);
 bool bulk_pays(enum bulk_way, const struct link *, size_t n, double sent);
 
 /* It has failed, for a reason that does not concern commands: the user may not merge, a slot moves, or memory for
- * bitmaps is missing. */
+ * bitmaps is missing, here or at the server. */
 bool bulk_was_refused(const struct bulk *);
 
 /* If an add that asks for is_new fails half-way, `yes` has the new items of the keys that it came to. */

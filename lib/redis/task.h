@@ -58,7 +58,7 @@ struct exchange {
     bool anew : 1;       /* it only asks, and its last command proves all answers: they come from one sending. It is
                              sent again as a whole */
     bool spare : 1; /* the task can do without it: if its answer is lost, its replies are NULL, and none has failed */
-    bool replaceable : 1; /* the task has another way: TRYAGAIN, the answer while a slot moves, is told at once */
+    bool replaceable : 1; /* the task has another way: a refusal_is_of_size is told at once */
 };
 
 struct outbox {

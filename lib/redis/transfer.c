@@ -7,7 +7,7 @@
  *     merge   PSETEX tmp 60000 bits          a whole key: the bits to set, under a temporary name
  *             EVAL merge seen tmp [old]      guard, BITOP OR tmp seen tmp, [RENAME seen old,] RENAME tmp seen
  *             GETRANGE old 0 262143 ...      only if somebody asks: the bits that were there before
- *             UNLINK old
+ *             UNLINK old                     or, where that is denied, PSETEX old 1 ''
  *
  *     merge   EVAL merge seen ... bits       else by parts of 1 MB, two on their way; the script is its own guard
  *             EVAL sum seen ... counters     of a counting filter, parts of 16 KB: each byte is added by Lua
@@ -142,7 +142,29 @@ static void take_old(struct talk *talk, uint32_t tag, uint32_t index, const stru
     transfer_of(talk)->lost |= transfer_of(talk)->cut[tag & 1];
 }
 
-/* Rule "doubt". It would expire by itself, so nobody minds if UNLINK fails. */
+static void take_unlinked(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
+{
+    transfer_of(talk)->stays = reply->type == REDIS_REPLY_ERROR;
+}
+
+/* It would expire by itself, so nobody minds if this fails, too. */
+static void empty_old(struct talk *talk, struct outbox *outbox)
+{
+    char name[KEYS_SIZE];
+    const struct argument old = temporary(transfer_of(talk), name, OLD);
+
+    if (!transfer_of(talk)->stays)
+        return;
+    outbox_begin(outbox, 0, old);
+    command_start(&outbox->commands, 4, "PSETEX");
+    command_argument(&outbox->commands, old);
+    command_literal(&outbox->commands, "$1\r\n1\r\n$0\r\n\r\n");
+    outbox_end(outbox);
+    outbox_last(outbox)->spare = true;
+    talk_then(talk, NULL, NULL);
+}
+
+/* Rule "doubt". */
 static void judge_old(struct talk *talk, struct outbox *outbox)
 {
     struct transfer *transfer = transfer_of(talk);
@@ -160,7 +182,7 @@ static void judge_old(struct talk *talk, struct outbox *outbox)
     command_argument(&outbox->commands, old);
     outbox_end(outbox);
     outbox_last(outbox)->spare = true;
-    talk_then(talk, NULL, NULL);
+    talk_then(talk, take_unlinked, empty_old);
 }
 
 static void take_answer(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
@@ -236,6 +258,7 @@ static void send_bits(struct talk *talk, struct outbox *outbox)
     command_text(&outbox->commands, TEMPORARY_MS);
     outbox_end_with(outbox, transfer->bits, (size_t)transfer->piece->len);
     outbox_last(outbox)->spare = true;
+    outbox_last(outbox)->replaceable = transfer->replaceable;
     ask_script(talk, outbox);
 }
 

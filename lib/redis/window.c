@@ -375,23 +375,17 @@ size_t window_most(const struct link *link, size_t n, bool adds)
     return !adds && bulk_pays(BULK_LOOK, link, n, (double)n) ? CHUNK_READ : CHUNK;
 }
 
-/* Another server may lack what began a period, and have another clock. */
-static void forget_periods(struct redis_filter *filter)
+static void periods_read(struct sieve *s)
 {
-    const uint64_t changes = redis_changes(filter->first.server);
-
-    if (filter->looked == changes)
-        return;
-    filter->looked = changes;
-    filter->clock_us = 0;
-    for (uint32_t i = 0; i < redis_links(filter); i++)
-        for (uint32_t key = 0; key < redis_link(filter, i)->count; key++)
-            link_note_epoch(redis_link(filter, i), key, 0);
+    s->filter->looked = s->window->changes;
+    s->filter->clock_us = 0;
+    chunk(s);
 }
 
 static void begin(struct sieve *s)
 {
-    forget_periods(s->filter);
+    const uint64_t changes = redis_changes(s->task.link->server);
+
     if (s->window == NULL)
         s->window = alloc.calloc(1, sizeof *s->window + count_of(s) * sizeof *s->window->clears +
                                         s->most * sizeof *s->window->older);
@@ -402,7 +396,13 @@ static void begin(struct sieve *s)
     s->window->clock_us = 0;
     s->window->what = (unsigned char *)s->answers;
     s->window->older = (bool *)(s->window->clears + count_of(s));
-    chunk(s);
+    s->window->changes = changes;
+    if (!s->task.adds || s->filter->looked == changes)
+        chunk(s);
+    else if (sieve_rely_on_all(s)) /* another server may lack what began a period, and have another clock */
+        sieve_prove(s, periods_read);
+    else
+        task_no_memory(&s->task);
 }
 
 static void release(struct sieve *s)

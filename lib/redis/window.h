@@ -14,9 +14,9 @@
  * The current period is that of the clock, or the newest that any key has. If a clock steps back, adds go on in
  * the newest one until the clock has caught up. A handle may have seen a clock that was ahead for a moment, or a
  * replica's. So a key is not emptied for a period that its server's clock has not reached. Another key that has
- * this period by then lifts that. Once another server may have taken over, a handle forgets the periods that it has seen:
- * the keys there need not have them. A handle that reads from replicas may see an older epoch there, and then add in an
- * older period, if the clock has stepped back.
+ * this period by then lifts that. Once another server may have taken over, an add first reads all guards again: keys
+ * there need not have the periods that the handle has seen. A handle that reads from replicas may see an older epoch
+ * there, and then add in an older period, if the clock has stepped back.
  *
  * If slices lie on several servers, the clock of the first one's root decides which items count and which are
  * emptied. No add is made in an older period than it shows. So items are found long enough, and longer by the
@@ -59,6 +59,7 @@ struct window {
     unsigned char *has;  /* flags, slice after slice: it is in the bitmaps that were read; NULL: none were */
     uint32_t read;       /* slices that were */
     unsigned char clock_text[64];
+    uint64_t changes;              /* redis_changes as the call began */
     uint64_t clock_us;             /* as it was shown last; 0: not in this call */
     uint64_t looked_ns, looked_us; /* when the look began: here, and by the server's clock */
     uint64_t period;               /* the current one, as it was known when this step began */

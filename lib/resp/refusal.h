@@ -29,6 +29,13 @@ enum refusal {
     REFUSAL_UNKNOWN_COMMAND
 };
 
+/* A small command on one key may be taken all the same: TRYAGAIN is of several keys while a slot moves, and OOM of what
+ * needs memory. */
+static inline bool refusal_is_of_size(enum refusal refusal)
+{
+    return refusal == REFUSAL_TRYAGAIN || refusal == REFUSAL_OOM;
+}
+
 /* The code of an error's words, "OOM command not allowed ...". */
 enum refusal refusal_of(const char *words);
 

@@ -13,6 +13,8 @@
 
 enum { ITEMS = 20000 };
 
+#define USED_MEMORY "return tonumber(redis.call('INFO','memory'):match('used_memory:(%d+)'))"
+
 static uint32_t numbers[ITEMS];
 static hibloom_item items[ITEMS];
 static bool answers[ITEMS], expected[ITEMS];
@@ -221,15 +223,54 @@ static void who_may_not_merge_adds_item_by_item(void **state)
     (void)test_command(redis, "ACL DELUSER adder");
 }
 
+/* A merge needs memory for copies of the key. A server that has none for these may have some for bits. */
+static void a_server_without_memory_for_a_merge_takes_commands(void **state)
+{
+    hibloom_store *store = new_store("setbit");
+    hibloom *filter = test_open(store, "seen", "bits=33554432 hashes=5 seed=5eed"); /* 4 MB */
+    const uint64_t before = test_stats(store).commands;
+
+    set_items(0);
+    assert_ok(hibloom_add_many(filter, items, ITEMS, answers), store);
+    assert_in_range(test_stats(store).commands - before, 1, ITEMS); /* it merges */
+    const long long used = test_command(redis, "EVAL %s 0", USED_MEMORY);
+    (void)test_command(redis, "CONFIG SET maxmemory %lld", used + (2 << 20));
+    set_items(ITEMS);
+    for (int exact = 0; exact < 2; exact++)
+        assert_ok(hibloom_add_many(filter, items, ITEMS, exact ? answers : NULL), store);
+    assert_int_equal(test_count_true(answers, ITEMS), 0);
+    assert_int_equal(test_command(redis, "DBSIZE"), 1);
+    (void)test_command(redis, "CONFIG SET maxmemory 0");
+    assert_dropped(filter, store);
+    hibloom_store_free(store);
+}
+
+/* Whoever may not delete a copy by UNLINK empties it. */
+static void no_copy_stays_where_unlink_is_denied(void **state)
+{
+    hibloom_store *store = new_store("setbit");
+    hibloom *filter = test_open(store, "seen", "bits=33554432 hashes=5 seed=5eed");
+    const long long used = test_command(redis, "EVAL %s 0", USED_MEMORY);
+
+    (void)test_command(redis, "ACL SETUSER default -unlink");
+    set_items(0);
+    for (int i = 0; i < 5; i++)
+        assert_ok(hibloom_add_many(filter, items, ITEMS, answers), store);
+    assert_in_range(test_command(redis, "EVAL %s 0", USED_MEMORY), 0, used + (10 << 20)); /* buffers; five copies: 20 */
+    (void)test_command(redis, "ACL SETUSER default +unlink");
+    assert_dropped(filter, store);
+    hibloom_store_free(store);
+}
+
 /* A demoted primary answers look-ups as before. So an add that finds all of its items must not be OK there. */
 static void a_replica_takes_no_add_that_finds_all(void **state)
 {
     static const char *const texts[] = {"capacity=8000 error=0.001 growth=2",
                                         "capacity=20000 error=0.001 window=1h slices=2"};
     static const size_t calls[] = {1, 1000, ITEMS / 4};
-    hibloom_store *store = new_store("setbit");
 
     for (size_t t = 0; t < sizeof texts / sizeof *texts; t++) {
+        hibloom_store *store = new_store("setbit"); /* another one would get ELOST */
         hibloom *filter = test_open(store, "seen", texts[t]);
         set_items(0);
         for (size_t at = 0; at < ITEMS; at += ITEMS / 4)
@@ -239,9 +280,9 @@ static void a_replica_takes_no_add_that_finds_all(void **state)
             assert_fails(hibloom_add_many(filter, items, calls[i / 2], i % 2 == 0 ? answers : NULL),
                          HIBLOOM_EUNAVAILABLE, store, "READONLY");
         (void)test_command(redis, "REPLICAOF NO ONE");
-        assert_dropped(filter, store);
+        test_command(redis, "DEL seen seen:+1 seen:+2");
+        test_close(filter, store);
     }
-    hibloom_store_free(store);
 }
 
 int main(void)
@@ -253,6 +294,8 @@ int main(void)
         cmocka_unit_test(a_growing_filter_takes_many_by_its_bitmap),
         cmocka_unit_test(each_link_goes_its_way),
         cmocka_unit_test(who_may_not_merge_adds_item_by_item),
+        cmocka_unit_test(a_server_without_memory_for_a_merge_takes_commands),
+        cmocka_unit_test(no_copy_stays_where_unlink_is_denied),
         cmocka_unit_test(a_replica_takes_no_add_that_finds_all),
     };
 

@@ -232,7 +232,7 @@ static bool is_held(const struct carrier *c, const struct node *node, const stru
     if (refusal == REFUSAL_MOVED || refusal == REFUSAL_ASK) /* where the URI names no cluster no try mends it */
         return c->topology.clustered;
     return refusal_status(refusal) == HIBLOOM_EUNAVAILABLE &&
-           !(refusal == REFUSAL_TRYAGAIN && flight->exchange.replaceable) &&
+           !(refusal_is_of_size(refusal) && flight->exchange.replaceable) &&
            (call_may_retry(c, flight->call) || (node->role == NODE_REPLICA && !flight->at_primary));
 }
 
