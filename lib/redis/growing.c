@@ -122,15 +122,20 @@ static void ask_newest(struct talk *talk, struct outbox *outbox, uint32_t tag)
 static const struct aside beside_look = {ask_newest, guard_take_alone, .of_last = true};
 
 /* An add may find all of its items, and set none. So the server of a look shows that it would have taken them. */
-static void ask_proof(struct talk *talk, struct outbox *outbox, uint32_t tag)
+static void ask_write(struct talk *talk, struct outbox *outbox, uint32_t tag)
 {
     struct link *first = ((struct walk *)talk)->in[0].link;
 
-    sieve_put_proof(outbox, first, link_begin(first, outbox, tag, 0, KEY_NAME), 0, true);
+    sieve_put_write(&outbox->commands, link_begin(first, outbox, tag, 0, KEY_NAME));
     outbox_end(outbox);
 }
 
-static const struct aside beside_add = {ask_proof, sieve_take_proof, .of_last = false};
+static void take_write(struct talk *talk, uint32_t i, uint32_t index, const struct reply *reply)
+{
+    (void)task_expect(&talk->task, reply, REDIS_REPLY_ARRAY, i);
+}
+
+static const struct aside beside_add = {ask_write, take_write, .of_last = false};
 
 /* The links to look in: for an add all but the newest, which it adds to. */
 static uint32_t links_to_ask(const struct sieve *s)

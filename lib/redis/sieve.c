@@ -337,19 +337,20 @@ void sieve_take_proof(struct talk *talk, uint32_t i, uint32_t index, const struc
         (void)task_expect(&talk->task, reply, REDIS_REPLY_ARRAY, i);
 }
 
-void sieve_put_proof(struct outbox *outbox, struct link *link, struct argument key, uint32_t i, bool adds)
+void sieve_put_write(struct commands *out, struct argument key)
 {
-    guard_ask(link, outbox, key, i);
-    if (adds) {
-        command_start(&outbox->commands, 5, "BITFIELD");
-        command_argument(&outbox->commands, key);
-        command_literal(&outbox->commands, "$3\r\nGET\r\n$2\r\nu1\r\n$1\r\n0\r\n");
-    }
+    command_start(out, 5, "BITFIELD");
+    command_argument(out, key);
+    command_literal(out, "$3\r\nGET\r\n$2\r\nu1\r\n$1\r\n0\r\n");
 }
 
 static void ask_proof(struct sieve *s, struct outbox *outbox, uint32_t tag, struct link *link, uint32_t i)
 {
-    sieve_put_proof(outbox, link, link_begin(link, outbox, tag, i, KEY_NAME), i, s->task.adds);
+    const struct argument key = link_begin(link, outbox, tag, i, KEY_NAME);
+
+    guard_ask(link, outbox, key, i);
+    if (s->task.adds)
+        sieve_put_write(&outbox->commands, key);
     outbox_end(outbox);
 }
 
@@ -466,7 +467,7 @@ void sieve_distrust(struct sieve *s)
     s->begun_ns = s->out.since_ns = clock_now_ns();
 }
 
-/* Items that are in need not be sent; but see sieve_put_proof. */
+/* Items that are in need not be sent; but see sieve_put_write. */
 static void rest_looked(struct sieve *s)
 {
     walk_read(&s->inner->walk, s->answers + SAMPLE);

@@ -146,9 +146,10 @@ void sieve_prove(struct sieve *, void (*ended)(struct sieve *));
 /* What bitmaps have shown an add need not be sent, once all keys are proven. Else, or without memory, all goes. */
 void sieve_prove_read(struct sieve *, bool read);
 
-/* The proof of key i: its guard. If an add is not sent, the server has to show that it would have taken it. A demoted
- * primary, which may lack known bits, refuses only writing commands. BITFIELD counts as one. */
-void sieve_put_proof(struct outbox *, struct link *, struct argument key, uint32_t i, bool adds);
+/* If an add is not sent, the server has to show that it would have taken it. A demoted primary, which may lack known
+ * bits, refuses only writing commands. BITFIELD counts as one, and this one changes nothing. */
+void sieve_put_write(struct commands *, struct argument key);
+/* Takes the reply to the guard of key i, number 0, or to that behind it. */
 void sieve_take_proof(struct talk *, uint32_t i, uint32_t index, const struct reply *);
 /* The guards of an add so far were behind reads, which a demoted primary answers, too: they prove nothing to come. */
 void sieve_distrust(struct sieve *);

@@ -91,7 +91,9 @@ static void ask_clock(struct talk *talk, struct outbox *outbox, uint32_t tag)
     const struct argument key = link_begin(first, outbox, tag, 0, KEY_NAME);
 
     command_start(&outbox->commands, 1, "TIME");
-    sieve_put_proof(outbox, first, key, 0, s->task.adds && s->exact);
+    guard_ask(first, outbox, key, 0);
+    if (s->task.adds && s->exact)
+        sieve_put_write(&outbox->commands, key);
     outbox_end_into(outbox, 0, s->window->clock_text, sizeof s->window->clock_text);
 }
 
