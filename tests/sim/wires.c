@@ -264,10 +264,11 @@ static void note_reply(struct wire *wire, const struct command_seen *seen, struc
 {
     /* By INFO a server tells a client that took it for a primary, however long ago it was demoted. */
     const bool demoted = strcmp(seen->place, "INFO") == 0 && servers[wire->server].primary >= 0 && !wire->knew;
+    const bool arrives = seen->connected && !wire->mute;
 
-    if (wire->server == 0 && strcmp(seen->place, "INFO") == 0 && begins_with(reply, "$"))
+    if (arrives && wire->server == 0 && strcmp(seen->place, "INFO") == 0 && begins_with(reply, "$"))
         met[wire->client].told = servers[0].node.history;
-    if (begins_with(reply, "-READONLY") && seen->connected && !wire->mute)
+    if (arrives && begins_with(reply, "-READONLY"))
         check_read_only(wire);
     if (begins_with(reply, "-MOVED") || begins_with(reply, "-ASK")) {
         world.redirected_us[wire->client] = net_now_us();
