@@ -14,7 +14,7 @@
 #   make sim-breaks       each rule of the protocol is broken once: how long the simulator takes to find it
 #   make check-long       what takes too long for each change: everything with all items, then under valgrind
 #   make soak             [SOAK_SECONDS=3600]: eight processes on a cluster that fails over once a minute
-#   make check-deb        the same; lintian has nothing to say, and version and maintainer are right
+#   make check-deb        what `make deb` makes; lintian has nothing to say, and version and maintainer are right
 #   make check-machines   the unit tests on i386 and s390x
 #   make check-musl       the library and the command with musl in place of glibc
 #   make check-abi        the library against the last version's binary interface; `make abi` notes it for a release

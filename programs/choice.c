@@ -142,12 +142,13 @@ static bool find_picks(struct table *t)
 static void put_streams(const struct table *t)
 {
     const char *add = spec_value(t->picked[PREFER_ADD], "layout");
+    const bool near = spec_number(t->chosen, "counters") == 0 && spec_value(t->chosen, "window") == NULL;
 
     output_text("\nFor which stream:\n"
                 "  large calls of look-ups, or of adds that ask nothing      classic, the default\n"
-                "  adds of fresh items that ask what is new (add, uniq)      %.*s k=%u: --prefer add\n"
-                "  half of the items or more are repeats                     the near cache: --near\n",
-                (int)strcspn(add, " "), add, (unsigned)spec_number(t->picked[PREFER_ADD], "hashes"));
+                "  adds of fresh items that ask what is new (add, uniq)      %.*s k=%u: --prefer add\n%s",
+                (int)strcspn(add, " "), add, (unsigned)spec_number(t->picked[PREFER_ADD], "hashes"),
+                near ? "  half of the items or more are repeats                     the near cache: --near\n" : "");
 }
 
 /* Fewer hashes need more bits, and do more items a second. */

@@ -19,6 +19,7 @@
 #define CAPACITY 10000000 /* 11 MB: in a much smaller filter, calls of 1,000 go by the whole bitmap */
 #define ERROR_RATE 0.01
 #define BATCH 1000
+#define BY_BITMAPS 0.05 /* commands an item: of so small a filter a batch goes by whole bitmaps */
 #define BATCH_SECONDS 0.85 /* of each of the nine rows */
 #define ALONE_SECONDS 0.2
 #define LIFE_SECONDS 300
@@ -65,9 +66,10 @@ static void put_row(const struct row *row)
 {
     char rate[NUMBER_SIZE], plan[NUMBER_SIZE], alone[NUMBER_SIZE];
 
-    output_text("%-8s %-7s %-10s %9s%9s %6.0f %% %9.2f %9s\n", row->layout, call_name(row->call), row->commands,
-                number_rough(rate, row->rate), number_rough(plan, row->planned), row->rate / row->planned * 100,
-                row->commands_per_item, number_rough(alone, row->alone));
+    output_text("%-8s %-7s %-10s %9s%9s %6.0f %% %9.2f %9s\n", row->layout, call_name(row->call),
+                row->commands_per_item < BY_BITMAPS ? "bitmaps" : row->commands, number_rough(rate, row->rate),
+                number_rough(plan, row->planned), row->rate / row->planned * 100, row->commands_per_item,
+                number_rough(alone, row->alone));
     output_flush();
 }
 

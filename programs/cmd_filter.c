@@ -89,7 +89,7 @@ static hibloom_status repair(struct session *s, const struct request *r)
 
     (void)r;
     if (status == HIBLOOM_OK)
-        output_text("%s: all its keys are there; any that was lost is empty\n", s->name);
+        output_text("%s: all its keys are there; one that was lost is there again, empty\n", s->name);
     return status;
 }
 

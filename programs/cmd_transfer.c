@@ -228,6 +228,10 @@ static int open_all(hibloom **filters, struct session *there, char **names, size
     for (size_t i = 0; i < n && result == EXIT_YES; i++) {
         there->name = names[i];
         result = session_result(there, hibloom_open(&filters[i], there->store, names[i], NULL));
+        if (result == EXIT_YES && spec_value(hibloom_spec_of(filters[i]), "window") != NULL) {
+            complain("%s: a sliding window is not merged, since two do not share a clock", names[i]);
+            result = EXIT_TROUBLE;
+        }
         if (result == EXIT_YES && strcmp(hibloom_secret_spec_of(filters[0]), hibloom_secret_spec_of(filters[i])) != 0) {
             complain("%s: %s: its spec or its seed differs from that of '%s'", names[i],
                      hibloom_strerror(HIBLOOM_EMISMATCH), names[0]);
@@ -243,8 +247,10 @@ static int merge_into(struct session *into, hibloom *const *from, const char *fi
     hibloom_status status = hibloom_open_like(&into->filter, into->store, into->name, from[0]);
 
     if (session_result(into, status) == EXIT_TROUBLE) {
-        if (status == HIBLOOM_EMISMATCH)
+        if (status == HIBLOOM_EMISMATCH) {
+            complain("hint: the text is the spec of '%s': %s", first, hibloom_spec_of(from[0]));
             hint_at_stored_seed(into, first, hibloom_spec_of(from[0]));
+        }
         return EXIT_TROUBLE;
     }
     for (size_t i = 0; i < n && status == HIBLOOM_OK; i++)

@@ -39,7 +39,7 @@
     "      --near MS      remembers known items, and does not ask for them again. First it checks\n" \
     "                     that the filter is still the same, unless it did so within MS\n" \
     "                     milliseconds. Default 0: one check a batch. Takes at most 64 MB.\n" \
-    "                     off: remembers nothing\n"
+    "                     off: remembers nothing. Not with --counting or --window\n"
 #define BARE_SPEC_HELP \
     "  --bare -s SPEC     NAME is a bitmap that another program fills as SPEC says: see\n" \
     "                     hibloom help spec\n"
@@ -279,7 +279,7 @@ static void help_on_all(void)
                 "                 \"no\" is not certain for recent adds\n"
                 "  -h, --help     this help; after a COMMAND, its help\n"
                 "  -V, --version  the version\n"
-                "  --             end of the options: a word after it is an item, even if it begins with -\n\n"
+                "  --             end of the options: words after it are NAME and items, even if they begin with -\n\n"
                 "Whole numbers may be written 10M or 1e7; in a spec 10m. 1 MB is 2^20 bytes.\n"
                 "Times need a unit: 500ms, 90s, 30min, 24h, 7d.\n"
                 "Exit status: 0 done (check: maybe for all), 1 no for some (check), past --max-used (info),\n"

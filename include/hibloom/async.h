@@ -13,7 +13,8 @@
  *    such a done makes on the handle, or the store, are refused with ECANCELED. They may be called in any order, and
  *    from every done. After its store is freed, a handle can only be closed. Commands that were sent are still carried
  *    out. An add that is cut off may leave bits, as the add of a killed process: see "Items" in hibloom.h.
- *  - Calls that are pending at once may be carried out in any order. Of those on one handle one gets ELOST for all.
+ *  - Calls that are pending at once may be carried out in any order. If a server forgot, one of those on a handle
+ *    gets ELOST, and the others go on.
  *  - Above `in_flight` items (an option of the store), calls return EBUSY: call again after some done. A call without
  *    items counts as one. If nothing is in flight, a call of any size is accepted.
  *  - A store, its filters and its loop serve one thread.
@@ -37,20 +38,21 @@ extern "C" {
 enum { HIBLOOM_READ = 1, HIBLOOM_WRITE = 2 };
 
 /* An event loop. adapters/ makes one of libevent, libuv and libev. Both functions return 0, or -1 if they fail; they
- * may not call the library. *slot is theirs, NULL at first. */
+ * may not call the library. *slot is theirs, NULL at first: one for each fd, and one for the timer. */
 typedef struct hibloom_loop {
     size_t size; /* sizeof(hibloom_loop) */
     void *data;  /* the loop; must outlive the store */
-    /* Watches fd, level-triggered, for exactly these events. 0: forgets fd at once, before its descriptor is closed; then
+    /* Watches fd, level-triggered, from now on for exactly these events. 0: forgets fd at once, before its descriptor is closed; then
      * *slot is NULL again. */
     int (*watch)(void *data, int fd, int events, void **slot, hibloom_store *store);
-    /* The store's one timer: it rings once, in `ms` milliseconds, and replaces the earlier one. Below 0: never. */
+    /* The store's one timer: it rings once, in `ms` milliseconds, and replaces the earlier one. 0: at the next turn of
+     * the loop. Below 0: never. */
     int (*timer)(void *data, int64_t ms, void **slot, hibloom_store *store);
 } hibloom_loop;
 
 /* Tells the store that fd is ready for these events, or, with fd -1 and events 0, that the timer rang. Only the loop
- * calls it. An error of the socket counts as all events that are watched. One call does a bounded amount of work. The
- * store may be gone when it returns. */
+ * calls it. An error of the socket counts as all events that are watched. An fd that is not watched, or not any more,
+ * changes nothing. One call does a bounded amount of work. The store may be gone when it returns. */
 HIBLOOM_API void hibloom_ready(hibloom_store *store, int fd, int events);
 
 /* ---- Store ------------------------------------------------------------------ */
@@ -58,8 +60,8 @@ HIBLOOM_API void hibloom_ready(hibloom_store *store, int fd, int events);
 struct redisAsyncContext; /* hiredis' own */
 
 /* A store with connections of its own on the loop, which is copied. Takes the URIs and options of hibloom_connect. The
- * first call connects. After a loss the store connects again, and retries (retry) as a blocking store does. The
- * time-out is command_timeout without any answer on a connection. Answers that are here already are read first.
+ * first call connects. After a loss the store connects again, and retries (retry) as a blocking store does. A
+ * connection times out after command_timeout without any answer.
  * *out on failure: as hibloom_connect. EINVAL, ERANGE, ENOTSUP: as hibloom_connect; EINVAL: also the loop. */
 HIBLOOM_CHECKED hibloom_status hibloom_async_connect(hibloom_store **out, const char *uri, const hibloom_setup *setup,
                                                      const hibloom_loop *loop);

@@ -111,7 +111,7 @@ typedef enum hibloom_log_level {
  *   retry             0s        time for which a failed call is tried again. See Retries.
  *   min_replicas      0         replicas that must have an add, merge or restore (WAIT). Fewer: EUNAVAILABLE, though the
  *                               primary has it. Each such call takes a round trip more.
- *   replicas_timeout  1s        time for that, below command_timeout (ERANGE). If that is 1s or less: half of it.
+ *   replicas_timeout  1s        time for that; with min_replicas below command_timeout (ERANGE). If that is 1s or less: half of it.
  *   read_from         primary   replicas: they answer look-ups, and may lack the newest adds. Cluster, Sentinel.
  *   accept_restarts   no        yes: the log gets a warning, and no call returns ELOST.
  *   keepalive         0s        silence before TCP probes the server, in whole seconds. 0s: the system decides.
@@ -144,7 +144,7 @@ typedef struct hibloom_setup {
  *   redis+sentinel://[...@]host[:port][,...]/MASTER[/db]   port 26379. User and password are the server's.
  *   rediss://, rediss+cluster://, rediss+sentinel://       the same over TLS.
  *   unix://[user[:password]@]/path                         a socket: unix:///run/redis.sock
- *   memory:                                                this process. Filters live until they are dropped.
+ *   memory:                                                this store alone. Its filters go with it.
  * Options follow as ?name=value&name=value. %XX stands for a byte of the user, password, path, MASTER or a value. In user
  * and password '?', '/', ',' and '@' are written so. At most 64 hosts.
  *
@@ -241,7 +241,9 @@ HIBLOOM_API void hibloom_store_free(hibloom_store *store);
  * or a key would be larger than a Redis string, 2^32 bits. ENOTFOUND: there is none, and the text cannot or may not make
  * one. EMISMATCH: a word is not so, and hibloom_store_error names it with both values; a bitmap without a spec is
  * there; or create=only, and there is one. ENOTSUP: a newer version of hibloom made it.
- * Round trips: one; to make it four, and one for each 16 MB; of several keys one more for each 128. */
+ * Round trips: one; to make it four, and one for each 16 MB; of several keys one more for each 128. A bitmap without a
+ * spec may be late bits, which go soon. So it is looked at for a quarter of a second before EMISMATCH; a shorter
+ * deadline gives ETIMEDOUT. */
 HIBLOOM_CHECKED hibloom_status hibloom_open(hibloom **out, hibloom_store *store, const char *name, const char *spec);
 
 /* Closes the handle. The stored filter stays. */

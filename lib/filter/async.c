@@ -97,12 +97,12 @@ static struct error *error_of(struct async *async)
 static hibloom_status may_call(struct async *async, const struct how *how, size_t n)
 {
     if (how->done == NULL)
-        return error_set(error_of(async), HIBLOOM_EINVAL, "there is no function to be called");
+        return error_set(error_of(async), HIBLOOM_EINVAL, "done is NULL");
     if (async->looped.closing)
         return error_set(error_of(async), HIBLOOM_ECANCELED, "the store is being freed");
     if (async->items > 0 && (weight(n) > async->limit || async->items > async->limit - weight(n)))
-        return error_set(error_of(async), HIBLOOM_EBUSY, "%zu items are in flight: wait until a function is called",
-                         async->items);
+        return error_set(error_of(async), HIBLOOM_EBUSY, "%zu items are in flight, and in_flight= allows %zu: call again after a done",
+                         async->items, async->limit);
     if (!how_is_task(async->looped.store) && async->spare_ended == NULL &&
         (async->spare_ended = alloc.malloc(sizeof *async->spare_ended)) == NULL)
         return error_set(error_of(async), HIBLOOM_ENOMEM, "out of memory");

@@ -141,9 +141,12 @@ static hibloom_status fail_unknown(const char *name, size_t len, struct error *e
 
     if (len > 32)
         return error_set(error, HIBLOOM_EINVAL, "no option has a name of %zu bytes", len);
-    return error_set(error, HIBLOOM_EINVAL,
-                     nearest != NULL ? "%.*s: no such option; did you mean %s?" : "%.*s: no such option", (int)len,
-                     name, nearest);
+    if (nearest != NULL)
+        return error_set(error, HIBLOOM_EINVAL, "%.*s: no such option; did you mean %s?", (int)len, name, nearest);
+    char list[384] = "";
+    for (size_t i = 0, used = 0; i < OPTIONS && used < sizeof list; i++)
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", table[i].name);
+    return error_set(error, HIBLOOM_EINVAL, "%.*s: no such option; there are %s", (int)len, name, list);
 }
 
 /* An option that was given, once in its place. `seen` has a bit for each of that place. */

@@ -127,7 +127,7 @@ static void make_damaged(char name[TEST_NAME_SIZE])
 
 static void repair_makes_lost_keys_anew_and_leaves_the_others(void **state)
 {
-    static const char whole[] = ": all its keys are there; any that was lost is empty\n";
+    static const char whole[] = ": all its keys are there; one that was lost is there again, empty\n";
     char a[TEST_NAME_SIZE], b[TEST_NAME_SIZE], intact[TEST_NAME_SIZE], lines[3 * (TEST_NAME_SIZE + sizeof whole)];
 
     make_damaged(a);

@@ -63,7 +63,8 @@ void times_check_listed(int name, const struct filter_seen *now, const struct fi
     for (const struct call *c = calls; c != NULL; c = c->next) {
         if (c->name != name)
             continue;
-        under_way += c->begun_us <= names[name].expired_us ? 2 : may_change_keys(c);
+        const bool beside = c->begun_us <= names[name].expired_us || c->begun_us <= since; /* one that has ended */
+        under_way += beside ? 2 : may_change_keys(c);
         if (may_change_keys(c) && world.stale[c->client]) /* a server that was cut off gave the key its time */
             return;
         if (may_change_keys(c) && c->begun_us <= names[name].later_us)

@@ -228,7 +228,10 @@ static void the_words_name_the_option_and_never_the_value(void **state)
         const char *uri, *words;
     } refused[] = {
         {"redis://h?retyr=" SECRET, "retyr: no such option; did you mean retry?"},
-        {"redis://h?retries=10s", "retries: no such option"},
+        {"redis://h?retries=10s",
+         "retries: no such option; there are connect_timeout, command_timeout, retry, min_replicas, replicas_timeout, "
+         "read_from, accept_restarts, keepalive, client_name, commands, near, link, in_flight, db, user, password, "
+         "cacert, cacertdir, cert, key, sni"},
         {"redis://h?Retry=10s", "Retry: no such option; did you mean retry?"},
         {"redis://h?a_name_that_is_far_longer_than_any_option=1", "no option has a name of 41 bytes"},
         {"redis://h?", FORM},
