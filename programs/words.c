@@ -9,7 +9,7 @@
 static const struct {
     const char *of_library, *of_command;
 } phrases[] = {
-    {"; open it again to make a new one", ""},
+    {"; hibloom_reopen can make a new one", ""},
     {"; open it with a spec to make one", ""},
     {"; attach it again to begin a new one", "; hibloom add begins a new one"},
     {"attach it again", "run the command again"},
