@@ -422,7 +422,7 @@ static hibloom_status open_many(hibloom **out, hibloom_store *store, const char 
 {
     hibloom_status status = how_check(store, how, n);
 
-    if (status != HIBLOOM_OK || (n == 0 && !how_is_task(store)))
+    if (status != HIBLOOM_OK || (n == 0 && !how->async))
         return refuse(store, each, n, status);
     struct many *m = make(store, n, each, how);
     if (m == NULL)

@@ -26,6 +26,15 @@ static hibloom_status connect_memory(hibloom_store **out, struct store_settings 
     return *out != NULL ? HIBLOOM_OK : HIBLOOM_ENOMEM;
 }
 
+static hibloom_status without_memory_none(hibloom_store **out, hibloom_status status)
+{
+    if (status == HIBLOOM_ENOMEM) {
+        hibloom_store_free(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
 hibloom_status hibloom_connect(hibloom_store **out, const char *uri, const hibloom_setup *setup)
 {
     struct store_settings *settings = NULL;
@@ -39,11 +48,7 @@ hibloom_status hibloom_connect(hibloom_store **out, const char *uri, const hiblo
         status = connect_memory(out, settings);
     else
         status = blocking_connect(out, settings);
-    if (status == HIBLOOM_ENOMEM) {
-        hibloom_store_free(*out);
-        *out = NULL;
-    }
-    return status;
+    return without_memory_none(out, status);
 }
 
 hibloom_status hibloom_borrow(hibloom_store **out, struct redisContext *context, const hibloom_setup *setup)
@@ -57,7 +62,8 @@ hibloom_status hibloom_borrow(hibloom_store **out, struct redisContext *context,
         status = error_set(&error, HIBLOOM_EINVAL, "not a blocking hiredis context");
     if (status == HIBLOOM_OK)
         status = settings_make_borrowed(&settings, setup, &error);
-    return status == HIBLOOM_OK ? blocking_borrow(out, context, settings) : store_unmade(out, status, &error);
+    status = status == HIBLOOM_OK ? blocking_borrow(out, context, settings) : store_unmade(out, status, &error);
+    return without_memory_none(out, status);
 }
 
 void hibloom_store_deadline(hibloom_store *store, uint64_t ms)

@@ -48,6 +48,21 @@ static void it_is_left_as_it_was_found_after_each_call(void **state)
     }
 }
 
+/* The first call fails before it sends anything. */
+static void it_need_not_have_been_used(void **state)
+{
+    redisContext *context = connect_owner(redis_server_socket(server));
+    hibloom_store *store;
+    hibloom *filter = NULL;
+
+    assert_ok(hibloom_borrow(&store, context, NULL), store);
+    assert_status(hibloom_import_file(&filter, store, "", "/dev/null"), HIBLOOM_EINVAL, store);
+    assert_null(filter);
+    assert_usable(context);
+    hibloom_store_free(store);
+    redisFree(context);
+}
+
 /* Its answers go through functions that its owner has put into the reader. */
 static void its_owners_reply_functions_are_his_again(void **state)
 {
@@ -432,6 +447,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_is_left_as_it_was_found_after_each_call),
+        cmocka_unit_test(it_need_not_have_been_used),
         cmocka_unit_test(its_owners_reply_functions_are_his_again),
         cmocka_unit_test(whole_filters_leave_it_as_it_was_found),
         cmocka_unit_test(a_refusal_by_the_server_leaves_it_usable),

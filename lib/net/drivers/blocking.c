@@ -214,7 +214,7 @@ static void wait_for_all(struct blocking *b)
 
 static void return_borrowed(const struct carrier *c)
 {
-    if (!c->borrowed)
+    if (!c->borrowed || c->topology.nodes[0]->pipe == NULL) /* it was not needed yet */
         return;
     connection_return(c->topology.nodes[0]->pipe);
     c->topology.nodes[0]->state = NODE_CLOSED;

@@ -53,7 +53,7 @@ static void take(struct line *line, const redisReply *object)
     struct carrier *c = &line->looped->carrier;
 
     reply_reset(&line->reply);
-    if (flight->index == flight->exchange.bulk_index) {
+    if (flight_takes_bulk(flight)) {
         line->reply.bulk = flight->exchange.bulk;
         line->reply.bulk_room = flight->exchange.bulk_room;
     }
@@ -87,8 +87,10 @@ static void on_reply(redisAsyncContext *context, void *object, void *privdata)
 static hibloom_status open_line(struct carrier *c, struct node *node, struct error *error)
 {
     struct looped *l = (struct looped *)c;
-    struct line *line = alloc.calloc(1, sizeof *line);
 
+    if (l->theirs == NULL) /* bits are to be taken back, but it has died */
+        return error_set(error, HIBLOOM_EIO, "the connection was closed");
+    struct line *line = alloc.calloc(1, sizeof *line);
     if (line == NULL)
         return error_set(error, HIBLOOM_ENOMEM, "out of memory");
     *line = (struct line){.looped = l, .node = node, .context = l->theirs, .owed = 1};

@@ -70,7 +70,7 @@ void pipes_receive(struct carrier *c, struct node *node, bool until_idle)
     while (node_owes(node) && !(until_idle && TAILQ_EMPTY(&c->calls))) {
         const struct exchange *exchange = &node->sent.first->exchange;
         redisReply *object = NULL, **wanted = carrier_wants_object(node) ? &object : NULL;
-        void *bulk = node->sent.first->index == exchange->bulk_index ? exchange->bulk : NULL;
+        void *bulk = flight_takes_bulk(node->sent.first) ? exchange->bulk : NULL;
         const uint64_t before = connection->received;
         struct reply *reply = connection_receive(connection, wanted, bulk, exchange->bulk_room);
         c->store.server.stats.bytes_received += connection->received - before;

@@ -81,4 +81,10 @@ static inline bool flight_is_proven(const struct flight *flight)
  * that are doubtful now. */
 uint32_t flight_resend(struct flight *, bool lost);
 
+/* Is the next reply the one that goes into the exchange's memory? One that is kept from the task does not. */
+static inline bool flight_takes_bulk(const struct flight *flight)
+{
+    return flight->held == 0 && flight->index == flight->exchange.bulk_index;
+}
+
 #endif
