@@ -268,6 +268,53 @@ static void its_words_name_the_server_and_what_may_be_missing(void **state)
     hibloom_store_free(store);
 }
 
+/* It loses what its new primary lacks, by a resync that may change neither its run_id nor its history. */
+static void a_primary_that_becomes_a_replica_is_another_run(void **state)
+{
+    hibloom_store *store = connect_with(redis_server_uri(server), 0, false, NULL);
+    hibloom *filter = test_open(store, "demoted", "capacity=1000 error=0.000001");
+    hibloom_status status = HIBLOOM_OK;
+    bool found;
+
+    assert_ok(hibloom_add(filter, "x", 1, NULL), store);
+    test_command(redis, "REPLICAOF 127.0.0.1 1");
+    for (const uint64_t until = test_now_ms() + 20000; status == HIBLOOM_OK && test_now_ms() < until; test_sleep_ms(10))
+        status = hibloom_contains(filter, "x", 1, &found);
+    assert_int_equal(status, HIBLOOM_ELOST);
+    test_command(redis, "REPLICAOF NO ONE");
+    hibloom_close(filter);
+    hibloom_store_free(store);
+    test_command(redis, "DEL demoted");
+}
+
+/* INFO was refused as the client connected again. Once it is allowed, it tells. */
+static void a_restart_behind_a_refused_info_is_told_later(void **state)
+{
+    char uri[128];
+
+    test_command(redis, "ACL SETUSER app reset on >secret " ADDING " +time +setrange +set +info");
+    snprintf(uri, sizeof uri, "redis://app:secret@127.0.0.1:%d", redis_server_port(server));
+    hibloom_store *store = connect_with(uri, 0, false, NULL);
+    hibloom *filter = test_open(store, "seen", "capacity=1000 error=0.000001");
+    hibloom_status status = HIBLOOM_OK;
+    bool found;
+
+    redis_server_restart(server); /* it forgets the user */
+    assert_int_equal(redisReconnect(redis), REDIS_OK);
+    test_command(redis, "ACL SETUSER app reset on >secret " ADDING);
+    while ((status = hibloom_contains(filter, "x", 1, &found)) == HIBLOOM_EIO)
+        ;
+    assert_ok(status, store);
+    test_command(redis, "ACL SETUSER app +info");
+    for (const uint64_t until = test_now_ms() + 20000; status == HIBLOOM_OK && test_now_ms() < until; test_sleep_ms(10))
+        status = hibloom_contains(filter, "x", 1, &found);
+    assert_int_equal(status, HIBLOOM_ELOST);
+    hibloom_close(filter);
+    hibloom_store_free(store);
+    test_command(redis, "ACL DELUSER app");
+    test_command(redis, "DEL seen");
+}
+
 /* Of a call over many filters, too: none has its items yet. */
 static void each_of_many_handles_is_told_once(void **state)
 {
@@ -406,6 +453,8 @@ int main(void)
         cmocka_unit_test(old_guards_are_asked_again_together),
         cmocka_unit_test_setup_teardown(it_takes_eval_and_setrange_and_says_so, with_replica, without_replica),
         cmocka_unit_test_setup_teardown(one_wait_serves_many_filters, with_replica, without_replica),
+        cmocka_unit_test(a_primary_that_becomes_a_replica_is_another_run),
+        cmocka_unit_test(a_restart_behind_a_refused_info_is_told_later),
         cmocka_unit_test(its_words_name_the_server_and_what_may_be_missing),
         cmocka_unit_test(each_of_many_handles_is_told_once),
         cmocka_unit_test(who_accepts_restarts_gets_a_warning_in_the_log),

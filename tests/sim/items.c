@@ -122,6 +122,13 @@ bool grew_apart(int name)
     return misled && world_had(FAULT_ISOLATE) && kind_of(name)->growing && world.last_us[CAUSE_LOSS] != 0;
 }
 
+/* A server that was a replica meanwhile tells so within a second. Until then near items are not sent. */
+static bool knows_an_older_run(const struct call *c)
+{
+    return world.plan->client[c->client].near == 1 && world.plan->topology == STANDALONE &&
+           !world_told(c->client, root_key(c->name));
+}
+
 static void check_new(const struct call *c, int item, unsigned is_new)
 {
     struct name *n = &names[c->name];
@@ -130,7 +137,7 @@ static void check_new(const struct call *c, int item, unsigned is_new)
 
     if (kind->bare || c->lives != n->lives || world.stale[c->client] ||
         (windows_depends_on_clocks(c->name) && world.plan->topology != STANDALONE) || n->seen.status != 0 ||
-        grew_apart(c->name) || world.plan->client[c->client].near >= 2) {
+        grew_apart(c->name) || world.plan->client[c->client].near >= 2 || knows_an_older_run(c)) {
         n->untold_adds |= bit; /* it may have won */
         return;
     }
@@ -224,9 +231,7 @@ static void check_added(struct call *c, int item)
                       (caused(CAUSE_KEYS, c->begun_us) && caused(CAUSE_SLOTS, c->begun_us));
     const bool from_cache = settings->near >= 2 /* what is as old as its age allows */ ||
                             (settings->near == 1 && copy_came_back()) ||
-                            /* within a second a server tells that it was a replica meanwhile */
-                            (settings->near == 1 && world.plan->topology == STANDALONE &&
-                             !world_told(c->client, root_key(c->name)));
+                            knows_an_older_run(c);
 
     if (is_add(c) && !settings->loop && settings->near < 2 && c->times == 1 && !world.by_primary[c->client])
         fail_call(c, "the add of item %d to '%s' is OK, but no primary was asked", item, oracle_name(c->name));

@@ -237,11 +237,11 @@ void node_take_greeting(struct carrier *c, struct node *node, struct flight *fli
         settings_log(c->settings, HIBLOOM_LOG_INFO, "%s: connected", carrier_where(c, node, where, sizeof where));
     /* A replica that restarts gets all of it from its primary. Node 0 of a Sentinel store is the
      * master, wherever it is: there another run is also another server. */
-    const bool deposed = c->topology.clustered && g->again && g->replica; /* it says where to go, and that tells */
+    const bool deposed = c->topology.clustered && g->again && g->run.replica; /* it says where to go, and that tells */
     const bool restarted = node->role == NODE_PRIMARY && !deposed && run_is_another(&node->run, &g->run);
     if (!deposed)
         run_note(&node->run, &g->run);
-    node->says_replica = c->topology.clustered && node->role == NODE_PRIMARY && g->replica &&
+    node->says_replica = c->topology.clustered && node->role == NODE_PRIMARY && g->run.replica &&
                          (!g->again || node->says_replica);
     if (restarted) {
         call_tell_all_restart(c, node);

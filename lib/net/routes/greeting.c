@@ -55,9 +55,12 @@ void greeting_write(struct greeting *g, struct commands *out, const struct store
 
 void greeting_write_again(struct greeting *g, struct commands *out)
 {
-    *g = (struct greeting){.step = {GREETING_INFO}, .count = 1, .again = true};
-    command_start(out, 2, "INFO");
-    command_text(out, "replication");
+    const bool named = g->named || g->run.id[0] != '\0';
+
+    *g = (struct greeting){.step = {GREETING_INFO}, .count = 1, .again = true, .named = named};
+    command_start(out, named ? 2 : 1, "INFO");
+    if (named)
+        command_text(out, "replication");
 }
 
 /* "...\r\nrun_id:0f3e...\r\n..." */
@@ -72,11 +75,6 @@ static void read_id(const redisReply *info, const char *name, char id[RUN_ID_SIZ
     }
 }
 
-static bool is_replica(const redisReply *info)
-{
-    return strstr(info->str, "\nrole:slave") != NULL;
-}
-
 static void read_run(struct server_run *run, const redisReply *info)
 {
     char older[RUN_ID_SIZE] = "";
@@ -84,7 +82,8 @@ static void read_run(struct server_run *run, const redisReply *info)
     read_id(info, "\nrun_id:", run->id);
     read_id(info, "\nmaster_replid:", run->history);
     read_id(info, "\nmaster_replid2:", older);
-    run->branched = is_replica(info) || strspn(older, "0") < strlen(older);
+    run->replica = strstr(info->str, "\nrole:slave") != NULL;
+    run->branched = strspn(older, "0") < strlen(older);
 }
 
 static bool differ(const char *one, const char *other)
@@ -94,15 +93,20 @@ static bool differ(const char *one, const char *other)
 
 bool run_is_another(const struct server_run *before, const struct server_run *now)
 {
-    return differ(before->id, now->id) || (now->branched && differ(before->history, now->history));
+    const bool demoted = now->replica && !before->replica && before->history[0] != '\0';
+
+    return differ(before->id, now->id) || demoted ||
+           ((now->replica || now->branched) && differ(before->history, now->history));
 }
 
 void run_note(struct server_run *run, const struct server_run *now)
 {
     if (now->id[0] != '\0')
         strcpy(run->id, now->id);
-    if (now->history[0] != '\0')
-        strcpy(run->history, now->history);
+    if (now->history[0] == '\0')
+        return;
+    strcpy(run->history, now->history);
+    run->replica = now->replica;
 }
 
 static bool is_master(const redisReply *role)
@@ -130,11 +134,9 @@ hibloom_status greeting_take(struct greeting *g, const struct store_settings *s,
         return is_optional(step) && status != HIBLOOM_EUNAVAILABLE ? HIBLOOM_OK
                                                                    : settings_explain(s, reply->str, error);
     }
-    if (step == GREETING_INFO && reply->type == REDIS_REPLY_STRING) {
+    if (step == GREETING_INFO && reply->type == REDIS_REPLY_STRING)
         read_run(&g->run, reply);
-        g->replica = is_replica(reply);
-    }
-    if (step == GREETING_INFO && g->again && g->replica && s->uri.kind == URI_SENTINEL)
+    if (step == GREETING_INFO && g->again && g->run.replica && s->uri.kind == URI_SENTINEL)
         return error_set(error, HIBLOOM_EUNAVAILABLE, NO_MASTER);
     if (step == GREETING_ROLE && !is_master(reply))
         return error_set(error, HIBLOOM_EUNAVAILABLE, NO_MASTER);

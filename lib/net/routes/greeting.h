@@ -28,8 +28,9 @@ enum greeting_step { GREETING_AUTH, GREETING_SELECT, GREETING_NAME, GREETING_REA
 struct server_run {
     char id[RUN_ID_SIZE];      /* run_id: another one once it was restarted */
     char history[RUN_ID_SIZE]; /* master_replid: another one once it was a replica, too; */
-    bool branched; /* Its history came from elsewhere: it is a replica, or has a master_replid2. Otherwise another history
-                    * only tells of a first replica. */
+    bool replica;              /* it is one */
+    bool branched;             /* It has a master_replid2. Without one, another history of a primary only tells of a
+                                * first replica. */
 };
 
 struct greeting {
@@ -37,7 +38,7 @@ struct greeting {
     uint32_t count;
     bool sentinel;
     bool again;            /* it is not the connection's first one; */
-    bool replica;          /* and the server is a replica now */
+    bool named;            /* an earlier one on it has told the run_id */
     struct server_run run; /* the server's */
 };
 
