@@ -55,9 +55,10 @@ enum links_goal {
     LINKS_DROP,
     LINKS_DELETE, /* of these two filters only store and name are set; they are not closed */
     LINKS_REPAIR,
-    LINKS_REACH, /* opens all that there are, and grows until there are `number` */
-    /* Of tasks only. LINKS_REACH of 0: opens those of which a guard has told, and tells of those that are untold. */
-    LINKS_UNCHAIN /* removes the further ones of its chain; it fails if any of them could not be removed */
+    /* Opens all that there are, and grows until there are `number`. Of a task, 0: opens those of which a guard has told,
+     * and tells of those that are untold. */
+    LINKS_REACH,
+    LINKS_UNCHAIN /* of a task only: removes the further ones of its chain; it fails if any of them could not be removed */
 };
 
 struct request;

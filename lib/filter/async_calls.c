@@ -1,4 +1,4 @@
-/* async_calls.c: calls on a loop's store, each as a work. See filter/async.h. */
+/* async_calls.c: calls on a loop's store, each as a work; and calls that may wait or not. See filter/async.h. */
 #include "base/alloc.h"
 #include "filter/async.h"
 #include "filter/filter.h"

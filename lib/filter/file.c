@@ -1,4 +1,4 @@
-/* file.c: a filter in a file; the format is in hibloom.h.
+/* file.c: a filter in a file; its format is in docs/format.md.
  *
  * The content of a file is checked before it is used. Its lengths are checked against each other
  * and its size, its spec as one from Redis is. Writing goes to a temporary file that takes the

@@ -1,6 +1,6 @@
 /* hash.c: the default's offsets, the table of hashes, and the walk from an item to its offsets.
  *
- * A hash is added by its number in the public enum and its line here. */
+ * A hash is added by its number in base/spec.h and its line here. */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 

@@ -135,17 +135,20 @@ static hibloom_status take(struct store_settings *s, const struct option *o, con
 
 /* ---- Where they stand ------------------------------------------------------------------------ */
 
-static hibloom_status fail_unknown(const char *name, size_t len, struct error *error)
+/* Its name may be anything, in a pair also a password. A typo of a name is not. */
+static hibloom_status fail_unknown(const char *name, size_t len, size_t pair, struct error *error)
 {
     const char *nearest = nearest_name(name, len, &table[0].name, OPTIONS, sizeof *table);
 
-    if (len > 32)
+    if (pair == 0 && len > 32)
         return error_set(error, HIBLOOM_EINVAL, "no option has a name of %zu bytes", len);
     if (nearest != NULL)
         return error_set(error, HIBLOOM_EINVAL, "%.*s: no such option; did you mean %s?", (int)len, name, nearest);
     char list[384] = "";
     for (size_t i = 0, used = 0; i < OPTIONS && used < sizeof list; i++)
         used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", table[i].name);
+    if (pair > 0)
+        return error_set(error, HIBLOOM_EINVAL, "option number %zu: no such one; there are %s", pair, list);
     return error_set(error, HIBLOOM_EINVAL, "%.*s: no such option; there are %s", (int)len, name, list);
 }
 
@@ -180,7 +183,7 @@ static hibloom_status take_word(struct store_settings *s, char *word, bool at_fo
     if (len == 0 || word[len] != '=')
         return error_set(error, HIBLOOM_EINVAL, "behind the '?' there must be name=value, with '&' between them");
     if (o == NULL)
-        return fail_unknown(word, len, error);
+        return fail_unknown(word, len, 0, error);
     if ((o->where & IN_PAIRS) != 0)
         return error_set(error, HIBLOOM_EINVAL,
                          "%s: not behind the '?'; user and password stand before the host, as in "
@@ -223,10 +226,10 @@ static hibloom_status read_pairs(struct store_settings *s, const char *const *pa
     hibloom_status status = HIBLOOM_OK;
     uint32_t seen = 0;
 
-    for (; status == HIBLOOM_OK && pairs != NULL && pairs[0] != NULL; pairs += 2) {
+    for (size_t i = 1; status == HIBLOOM_OK && pairs != NULL && pairs[0] != NULL; i++, pairs += 2) {
         const struct option *o = find(pairs[0], strlen(pairs[0]));
         if (o == NULL)
-            status = fail_unknown(pairs[0], strlen(pairs[0]), error);
+            status = fail_unknown(pairs[0], strlen(pairs[0]), i, error);
         else if (pairs[1] == NULL)
             return error_set(error, HIBLOOM_EINVAL, "%s: the program gives no value", o->name);
         else

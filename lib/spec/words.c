@@ -62,29 +62,42 @@ static size_t plain_part(struct word word)
     return len;
 }
 
-/* The start of an unknown word that may be a name, up to the second digit. It may also be a seed in the wrong place, or
- * a piece of one: that has hexadecimal digits only. */
+/* May it hold a seed in the wrong place, or a piece of one? There four hexadecimal digits in a row have a letter among
+ * them, or there are many. */
+static bool may_hold_seed(struct word word, size_t len)
+{
+    size_t hex = 0;
+    bool letter = false;
+
+    for (size_t i = 0; i < len; i++) {
+        const bool digit = number_hex_digit(word.text[i]) >= 0;
+        hex = digit ? hex + 1 : 0;
+        letter = digit && (letter || isalpha((unsigned char)word.text[i]));
+        if (hex > 3 && (letter || hex > 10))
+            return true;
+    }
+    return false;
+}
+
+/* The start of an unknown word that may be a name, up to the second digit. */
 static struct shown show_name(struct word word)
 {
     const size_t part = plain_part(word);
-    size_t len = 0, hex = 0;
+    size_t len = 0;
 
-    while (hex < part && number_hex_digit(word.text[hex]) >= 0)
-        hex++;
     for (unsigned digits = 0; len < part && len < 15; len++) {
         digits += word.text[len] >= '0' && word.text[len] <= '9';
         if (digits == 2)
             break;
     }
-    return show(word, hex == part && hex > 3 ? 0 : len);
+    return show(word, may_hold_seed(word, len) ? 0 : len);
 }
 
-/* A short value is no seed in the wrong place. */
 static struct shown show_value(struct word value)
 {
     const size_t part = plain_part(value);
 
-    return show(value, part <= 12 ? part : 0);
+    return show(value, part > 12 || may_hold_seed(value, part) ? 0 : part);
 }
 
 /* "no such value; did you mean siphash?", or what there is. */
@@ -138,7 +151,8 @@ static uint64_t read_count(struct words *s, uint64_t max)
     if (status == HIBLOOM_EINVAL)
         refuse(s, status, "not a whole number, such as 1000000 or 1m, with k, m, g, kb, mb or gb behind it or not");
     else if (count == 0)
-        s->status = error_set(s->error, HIBLOOM_ERANGE, "%s: must be 1 to %" PRIu64, show(s->word, SHOWN).text, max);
+        s->status = error_set(s->error, HIBLOOM_ERANGE, "%.*s%s: must be 1 to %" PRIu64,
+                              (int)(s->value.text - s->word.text), s->word.text, show_value(s->value).text, max);
     return count;
 }
 

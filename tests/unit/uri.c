@@ -61,6 +61,9 @@ static void assert_refused(const char *text, hibloom_status status, const char *
 static void the_words_name_the_wrong_part(void **state)
 {
 #define ESCAPE ": a byte is written %XX, and is not %00"
+#define BEFORE_PATH \
+    "user and password stand before the path, as in unix://user:password@/path, and options behind a '?'; in the path " \
+    "'@' is written %40, and '&' %26"
 #define PORT "the port must be a number from 1 to 65535"
 #define DATABASE "the database must be a number from 0 to 2147483647"
 #define MASTER "the name of the master is missing: redis+sentinel://host/MASTER"
@@ -100,6 +103,8 @@ static void the_words_name_the_wrong_part(void **state)
         {"unix://u:hunter2?@/tmp/x", "a '?' in the user or password is written %3F"},
         {"unix://u:hunter2%zz@/tmp/x", "bad escape in the password" ESCAPE},
         {"unix://@/tmp/x", "there is no user or password before the '@'"},
+        {"unix:///u:hunter2@/tmp/x", BEFORE_PATH},
+        {"unix:///tmp/x&password=hunter2", BEFORE_PATH},
         {"unix:///tmp/%zz", "bad escape in the path" ESCAPE},
         {"redis://u:hunter2?@h", "a '?' in the user or password is written %3F"},
         {"redis://u:hunter2@h,i", "only a cluster and Sentinels may have more than one host"},

@@ -4,7 +4,7 @@
 
 #include "net/settings.h"
 
-/* Connected; takes the settings over. Not connected: *out is good for its error. ENOMEM: it is NULL. */
+/* Connected; takes the settings over. Not connected: *out is good for its error, if it is not NULL. */
 hibloom_status blocking_connect(hibloom_store **out, struct store_settings *);
 
 /* On the caller's connection; takes the settings over. */

@@ -1,7 +1,7 @@
 /* events.c: an event -> its call, node or flight. See events.h.
  *
  * An event makes calls runnable, and settle(), at its end, asks their tasks for what is next. So
- * next() of a task is never called from within its reply(). */
+ * task_next is never called from within task_reply. */
 #include "net/flights/events.h"
 #include "base/clock.h"
 #include "net/flights/dispatch.h"

@@ -101,7 +101,7 @@ bool topology_take_slots(struct topology *, const struct node *asked, const redi
  * *took_over: as above. */
 struct node *topology_redirect(struct topology *, const struct node *asked, const char *words, bool *took_over);
 
-/* Of Sentinel. The master's address: an array of host and port. NULL: there is none. */
+/* Of Sentinel: an array of host and port; the replicas of that. False: it makes no sense, or names none. */
 bool topology_take_master(struct topology *, const redisReply *);
 bool topology_take_replicas(struct topology *, const redisReply *);
 
