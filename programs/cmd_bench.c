@@ -19,7 +19,7 @@
 #define CAPACITY 10000000 /* 11 MB: in a much smaller filter, calls of 1,000 go by the whole bitmap */
 #define ERROR_RATE 0.01
 #define BATCH 1000
-#define BY_BITMAPS 0.05 /* commands an item: of so small a filter a batch goes by whole bitmaps */
+#define BY_BITMAPS 0.05    /* commands an item: of so small a filter a batch goes by whole bitmaps */
 #define BATCH_SECONDS 0.85 /* of each of the nine rows */
 #define ALONE_SECONDS 0.2
 #define LIFE_SECONDS 300

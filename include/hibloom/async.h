@@ -42,8 +42,8 @@ enum { HIBLOOM_READ = 1, HIBLOOM_WRITE = 2 };
 typedef struct hibloom_loop {
     size_t size; /* sizeof(hibloom_loop) */
     void *data;  /* the loop; must outlive the store */
-    /* Watches fd, level-triggered, from now on for exactly these events. 0: forgets fd at once, before its descriptor is closed; then
-     * *slot is NULL again. */
+    /* Watches fd, level-triggered, from now on for exactly these events. 0: forgets fd at once, before its descriptor
+     * is closed; then *slot is NULL again. */
     int (*watch)(void *data, int fd, int events, void **slot, hibloom_store *store);
     /* The store's one timer: it rings once, in `ms` milliseconds, and replaces the earlier one. 0: at the next turn of
      * the loop. Below 0: never. */

@@ -111,7 +111,8 @@ typedef enum hibloom_log_level {
  *   retry             0s        time for which a failed call is tried again. See Retries.
  *   min_replicas      0         replicas that must have an add, merge or restore (WAIT). Fewer: EUNAVAILABLE, though the
  *                               primary has it. Each such call takes a round trip more.
- *   replicas_timeout  1s        time for that; with min_replicas below command_timeout (ERANGE). If that is 1s or less: half of it.
+ *   replicas_timeout  1s        time for that; with min_replicas below command_timeout (ERANGE). If that is 1s or
+ *                               less: half of it.
  *   read_from         primary   replicas: they answer look-ups, and may lack the newest adds. Cluster, Sentinel.
  *   accept_restarts   no        yes: the log gets a warning, and no call returns ELOST.
  *   keepalive         0s        silence before TCP probes the server, in whole seconds. 0s: the system decides.

@@ -101,8 +101,9 @@ static hibloom_status may_call(struct async *async, const struct how *how, size_
     if (async->looped.closing)
         return error_set(error_of(async), HIBLOOM_ECANCELED, "the store is being freed");
     if (async->items > 0 && (weight(n) > async->limit || async->items > async->limit - weight(n)))
-        return error_set(error_of(async), HIBLOOM_EBUSY, "%zu items are in flight, and in_flight= allows %zu: call again after a done",
-                         async->items, async->limit);
+        return error_set(error_of(async), HIBLOOM_EBUSY,
+                         "%zu items are in flight, and in_flight= allows %zu: call again after a done", async->items,
+                         async->limit);
     if (!how_is_task(async->looped.store) && async->spare_ended == NULL &&
         (async->spare_ended = alloc.malloc(sizeof *async->spare_ended)) == NULL)
         return error_set(error_of(async), HIBLOOM_ENOMEM, "out of memory");

@@ -57,8 +57,8 @@ hibloom_status how_end(hibloom_store *, hibloom *, hibloom_status, const struct 
 /* hibloom_list, made at once: its owner's function may make calls in the middle of it, and free the store. */
 hibloom_status how_list(hibloom_store *, const char *pattern, hibloom_list_fn *, void *each_data, const struct how *);
 
-/* A call that is one task, of redis/links.h. `made`: it is not open, and the call's. It is opened, and goes to *out, or its filter becomes
- * that of `filter`; or it is there for its name alone. */
+/* A call that is one task, of redis/links.h. `made`: it is not open, and the call's. It is opened, and goes to *out, or
+ * its filter becomes that of `filter`; or it is there for its name alone. */
 struct request;
 struct links_call {
     enum links_goal goal;

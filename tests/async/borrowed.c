@@ -152,9 +152,8 @@ static void when_it_dies_all_that_is_pending_fails_once(void **state)
         memset(outcomes, 0, sizeof outcomes);
         redis_server_pause(server);
         for (uint32_t i = 0; i < CALLS; i++) /* an add that is cut off would take its bits back */
-            assert_ok(i % 2 == 0
-                          ? hibloom_async_contains(filter, &i, sizeof i, &found[i], on_done, &outcomes[i])
-                          : hibloom_async_add(filter, &i, sizeof i, &found[i], on_done, &outcomes[i]),
+            assert_ok(i % 2 == 0 ? hibloom_async_contains(filter, &i, sizeof i, &found[i], on_done, &outcomes[i])
+                                 : hibloom_async_add(filter, &i, sizeof i, &found[i], on_done, &outcomes[i]),
                       async);
         for (int i = 0; i < 10; i++)
             loop_class->turn(loop);

@@ -230,8 +230,7 @@ static void check_added(struct call *c, int item)
                       /* a key that one server forgets comes back from another one */
                       (caused(CAUSE_KEYS, c->begun_us) && caused(CAUSE_SLOTS, c->begun_us));
     const bool from_cache = settings->near >= 2 /* what is as old as its age allows */ ||
-                            (settings->near == 1 && copy_came_back()) ||
-                            knows_an_older_run(c);
+                            (settings->near == 1 && copy_came_back()) || knows_an_older_run(c);
 
     if (is_add(c) && !settings->loop && settings->near < 2 && c->times == 1 && !world.by_primary[c->client])
         fail_call(c, "the add of item %d to '%s' is OK, but no primary was asked", item, oracle_name(c->name));

@@ -151,8 +151,7 @@ static bool has_another(const struct call *c, bool same)
 /* At one address clients take any server for a primary, and it tells by INFO that its data are those of another one. */
 static bool has_met_run(const struct call *c)
 {
-    return world.plan->topology == STANDALONE ? world_told(c->client, root_key(c->name))
-                                              : world.by_primary[c->client];
+    return world.plan->topology == STANDALONE ? world_told(c->client, root_key(c->name)) : world.by_primary[c->client];
 }
 
 /* Each handle is told once of another run of the server. On a loop a call that began earlier may be told, and end later.

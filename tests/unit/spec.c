@@ -366,7 +366,8 @@ static void a_seed_is_never_repeated(void **state)
         "bits=9 hashes=1 segments=%s",
         "capacity=9 error=0.1 new.ttl=%s",
     };
-    static const char *const seeds[] = {"5ec2e7a98d4c6b3f5ec2e7a98d4c6b3f00", "facadebeefdeaddeafbed", "96420975318642097531"};
+    static const char *const seeds[] = {"5ec2e7a98d4c6b3f5ec2e7a98d4c6b3f00", "facadebeefdeaddeafbed",
+                                        "96420975318642097531"};
     char text[256], words[256];
 
     for (size_t i = 0; i < COUNT(texts) * COUNT(seeds); i++) {
