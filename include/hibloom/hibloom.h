@@ -147,7 +147,7 @@ typedef struct hibloom_setup {
  *   unix://[user[:password]@]/path                         a socket: unix:///run/redis.sock
  *   memory:                                                this store alone. Its filters go with it.
  * Options follow as ?name=value&name=value. %XX stands for a byte of the user, password, path, MASTER or a value. In user
- * and password '?', '/', ',' and '@' are written so. At most 64 hosts.
+ * and password '?', '/', ',' and '@' are written so, and in the path '@' and '&'. At most 64 hosts.
  *
  * If it fails, *out has words for hibloom_store_error: free it. After ENOMEM it is NULL. If a connection dies later, the
  * next call makes a new one. That costs one round trip, two in a cluster, and one for each Sentinel asked.

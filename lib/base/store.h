@@ -58,7 +58,8 @@ enum links_goal {
     /* Opens all that there are, and grows until there are `number`. Of a task, 0: opens those of which a guard has told,
      * and tells of those that are untold. */
     LINKS_REACH,
-    LINKS_UNCHAIN /* of a task only: removes the further ones of its chain; it fails if any of them could not be removed */
+    /* Of a task only: removes the further ones of its chain. It fails if any of them could not be removed. */
+    LINKS_UNCHAIN
 };
 
 struct request;

@@ -1,4 +1,4 @@
-/* whole.h: the calls that take several tasks, one behind the other, as one: merge, save, load, compare, replace, import.
+/* whole.h: the calls that take several tasks in a row, as one: merge, save, load, compare, replace, import.
  *
  * It goes by steps. A step begins an inner task, or does its work at once where no server is needed:
  *

@@ -270,7 +270,7 @@ static void a_replica_takes_no_add_that_finds_all(void **state)
     static const size_t calls[] = {1, 1000, ITEMS / 4};
 
     for (size_t t = 0; t < sizeof texts / sizeof *texts; t++) {
-        hibloom_store *store = new_store("setbit"); /* another one would get ELOST */
+        hibloom_store *store = new_store("setbit"); /* an older one would get ELOST */
         hibloom *filter = test_open(store, "seen", texts[t]);
         set_items(0);
         for (size_t at = 0; at < ITEMS; at += ITEMS / 4)

@@ -281,7 +281,7 @@ static void check_connects(const struct call *c)
         fail_call(c, "it tries to connect %u times in a row", world.connects_most[c->client]);
 }
 
-#define TAKE_OVERS 10u /* beside a call of a growing filter, that it takes */
+#define TAKE_OVERS 10u /* so many a call of a growing filter follows */
 
 /* It is to try again for retry_ms. Without random numbers nothing is tried. Where a slot has moved there and back,
  * something is evicted again and again, or servers take over from each other, it is EUNAVAILABLE at once. */
