@@ -1,6 +1,7 @@
 /* nearest.c: edit distances between short names. See nearest.h. */
 #include "base/nearest.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define LONGEST 32u /* no name is longer */
@@ -38,7 +39,7 @@ const char *nearest_name(const char *word, size_t len, const char *const *names,
     if (len > LONGEST)
         return NULL;
     for (size_t i = 0; i < count; i++) {
-        const char *name = *(const char *const *)(const void *)((const char *)names + i * stride);
+        const char *name = name_in(names, i, stride);
         const size_t name_len = strlen(name);
         const unsigned d = name_len <= LONGEST ? distance(word, len, name, name_len) : edits;
         if (d < edits && d < least((unsigned)len, (unsigned)name_len)) { /* "x" is no typo of "db" */
@@ -47,4 +48,10 @@ const char *nearest_name(const char *word, size_t len, const char *const *names,
         }
     }
     return nearest;
+}
+
+void list_names(char *out, size_t size, const char *const *names, size_t count, size_t stride)
+{
+    for (size_t i = 0, used = 0; i < count && used < size; i++)
+        used += (size_t)snprintf(out + used, size - used, "%s%s", i > 0 ? ", " : "", name_in(names, i, stride));
 }

@@ -144,9 +144,8 @@ static hibloom_status fail_unknown(const char *name, size_t len, size_t pair, st
         return error_set(error, HIBLOOM_EINVAL, "no option has a name of %zu bytes", len);
     if (nearest != NULL)
         return error_set(error, HIBLOOM_EINVAL, "%.*s: no such option; did you mean %s?", (int)len, name, nearest);
-    char list[384] = "";
-    for (size_t i = 0, used = 0; i < OPTIONS && used < sizeof list; i++)
-        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", table[i].name);
+    char list[384];
+    list_names(list, sizeof list, &table[0].name, OPTIONS, sizeof *table);
     if (pair > 0)
         return error_set(error, HIBLOOM_EINVAL, "option number %zu: no such one; there are %s", pair, list);
     return error_set(error, HIBLOOM_EINVAL, "%.*s: no such option; there are %s", (int)len, name, list);

@@ -193,8 +193,7 @@ static const char *read_unix(struct uri *uri, char *path)
                                          : "the path must be absolute: unix:///path";
     if (strpbrk(path, "@&") != NULL) /* else a password there would be shown with the path */
         return "user and password stand before the path, as in unix://user:password@/path, and options behind a '?'; "
-               "in "
-               "the path '@' is written %40, and '&' %26";
+               "in the path '@' is written %40, and '&' %26";
     if (!uri_decode(path))
         return "bad escape in the path: a byte is written %XX, and is not %00";
     if (strlen(path) >= sizeof((struct sockaddr_un *)0)->sun_path - 1) /* hiredis leaves the last byte to chance */

@@ -294,9 +294,8 @@ static const struct failure
             .words = "was removed and made anew, or replaced, since this handle opened it: open it again"},
     removed = {.status = HIBLOOM_ENOTFOUND, .words = "is being removed"},
     absent = {.status = HIBLOOM_ENOTFOUND,
-              .words =
-                  "is not there: dropped, deleted, evicted, expired, or lost in a restart; hibloom_reopen can make a "
-                  "new one"},
+              .words = "is not there: dropped, deleted, evicted, expired, or lost in a restart; hibloom_reopen can "
+                       "make a new one"},
     no_filter = {.status = HIBLOOM_ENOTFOUND,
                  .words = "is no filter any more: it was lost, and what is there was added since; if another program "
                           "has made it, delete the key by hand, or choose another name"},

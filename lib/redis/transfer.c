@@ -142,25 +142,31 @@ static void take_old(struct talk *talk, uint32_t tag, uint32_t index, const stru
     transfer_of(talk)->lost |= transfer_of(talk)->cut[tag & 1];
 }
 
+/* They would expire by themselves, so nobody minds if this fails. */
+static void let_old_go(struct talk *talk, struct outbox *outbox, bool unlinks)
+{
+    char name[KEYS_SIZE];
+    const struct argument old = temporary(transfer_of(talk), name, OLD);
+
+    outbox_begin(outbox, 0, old);
+    command_start(&outbox->commands, unlinks ? 2 : 4, unlinks ? "UNLINK" : "PSETEX");
+    command_argument(&outbox->commands, old);
+    if (!unlinks)
+        command_literal(&outbox->commands, "$1\r\n1\r\n$0\r\n\r\n");
+    outbox_end(outbox);
+    outbox_last(outbox)->spare = true;
+}
+
 static void take_unlinked(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
     transfer_of(talk)->stays = reply->type == REDIS_REPLY_ERROR;
 }
 
-/* It would expire by itself, so nobody minds if this fails, too. */
-static void empty_old(struct talk *talk, struct outbox *outbox)
+static void judge_unlinked(struct talk *talk, struct outbox *outbox)
 {
-    char name[KEYS_SIZE];
-    const struct argument old = temporary(transfer_of(talk), name, OLD);
-
     if (!transfer_of(talk)->stays)
         return;
-    outbox_begin(outbox, 0, old);
-    command_start(&outbox->commands, 4, "PSETEX");
-    command_argument(&outbox->commands, old);
-    command_literal(&outbox->commands, "$1\r\n1\r\n$0\r\n\r\n");
-    outbox_end(outbox);
-    outbox_last(outbox)->spare = true;
+    let_old_go(talk, outbox, false);
     talk_then(talk, NULL, NULL);
 }
 
@@ -168,8 +174,6 @@ static void empty_old(struct talk *talk, struct outbox *outbox)
 static void judge_old(struct talk *talk, struct outbox *outbox)
 {
     struct transfer *transfer = transfer_of(talk);
-    char name[KEYS_SIZE];
-    const struct argument old = temporary(transfer, name, OLD);
 
     if (transfer->lost) {
         begin_again(talk, outbox);
@@ -177,12 +181,8 @@ static void judge_old(struct talk *talk, struct outbox *outbox)
     }
     if (transfer->sent_again)
         memset(transfer->out, 0, (size_t)transfer->piece->len);
-    outbox_begin(outbox, 0, old);
-    command_start(&outbox->commands, 2, "UNLINK");
-    command_argument(&outbox->commands, old);
-    outbox_end(outbox);
-    outbox_last(outbox)->spare = true;
-    talk_then(talk, take_unlinked, empty_old);
+    let_old_go(talk, outbox, true);
+    talk_then(talk, take_unlinked, judge_unlinked);
 }
 
 static void take_answer(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)

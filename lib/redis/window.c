@@ -386,8 +386,6 @@ static void periods_read(struct sieve *s)
 
 static void begin(struct sieve *s)
 {
-    const uint64_t changes = redis_changes(s->task.link->server);
-
     if (s->window == NULL)
         s->window = alloc.calloc(1, sizeof *s->window + count_of(s) * sizeof *s->window->clears +
                                         s->most * sizeof *s->window->older);
@@ -398,8 +396,8 @@ static void begin(struct sieve *s)
     s->window->clock_us = 0;
     s->window->what = (unsigned char *)s->answers;
     s->window->older = (bool *)(s->window->clears + count_of(s));
-    s->window->changes = changes;
-    if (!s->task.adds || s->filter->looked == changes)
+    s->window->changes = redis_changes(s->task.link->server);
+    if (!s->task.adds || s->filter->looked == s->window->changes)
         chunk(s);
     else if (sieve_rely_on_all(s)) /* another server may lack what began a period, and have another clock */
         sieve_prove(s, periods_read);

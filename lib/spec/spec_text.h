@@ -2,6 +2,7 @@
 #ifndef HIBLOOM_SPEC_TEXT_H
 #define HIBLOOM_SPEC_TEXT_H
 
+#include "base/nearest.h"
 #include "spec/spec.h"
 
 #include <string.h>
@@ -107,7 +108,7 @@ struct names {
 
 static inline const char *name_at(const struct names *names, size_t i)
 {
-    return *(const char *const *)(const void *)((const char *)names->first + i * names->row_size);
+    return name_in(names->first, i, names->row_size);
 }
 
 /* A word that a text can have. */

@@ -104,11 +104,9 @@ static struct shown show_value(struct word value)
 static void refuse_name(struct words *s, const char *shown, const char *kind, const char *nearest,
                         const struct names *names)
 {
-    char list[384] = "";
-    size_t used = 0;
+    char list[384];
 
-    for (size_t i = 0; nearest == NULL && i < names->count && used < sizeof list; i++)
-        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", name_at(names, i));
+    list_names(list, sizeof list, names->first, names->count, names->row_size);
     if (s->stored) /* a known crc says that it is what a client wrote */
         s->status = error_set(s->error, HIBLOOM_ENOTSUP, "made by a newer hibloom: %s", shown);
     else if (nearest != NULL)
@@ -148,11 +146,13 @@ static uint64_t read_count(struct words *s, uint64_t max)
     const hibloom_status status = s->stored ? number_parse(s->value.text, s->value.len, max, &count)
                                             : number_parse_size(s->value.text, s->value.len, max, &count);
 
-    if (status == HIBLOOM_EINVAL)
+    if (status == HIBLOOM_EINVAL) {
         refuse(s, status, "not a whole number, such as 1000000 or 1m, with k, m, g, kb, mb or gb behind it or not");
-    else if (count == 0)
-        s->status = error_set(s->error, HIBLOOM_ERANGE, "%.*s%s: must be 1 to %" PRIu64,
-                              (int)(s->value.text - s->word.text), s->word.text, show_value(s->value).text, max);
+    } else if (count == 0) {
+        char why[48];
+        snprintf(why, sizeof why, "must be 1 to %" PRIu64, max);
+        refuse(s, HIBLOOM_ERANGE, why);
+    }
     return count;
 }
 

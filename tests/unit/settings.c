@@ -225,8 +225,8 @@ static void the_words_name_the_option_and_never_the_value(void **state)
 #define MISPLACED "an option behind the '?' is wrong; a '?' in the user or password is written %3F"
 #define THERE_ARE \
     "; there are connect_timeout, command_timeout, retry, min_replicas, replicas_timeout, read_from, " \
-    "accept_restarts, " \
-    "keepalive, client_name, commands, near, link, in_flight, db, user, password, cacert, cacertdir, cert, key, sni"
+    "accept_restarts, keepalive, client_name, commands, near, link, in_flight, db, user, password, " \
+    "cacert, cacertdir, cert, key, sni"
 #define CREDENTIALS ": not behind the '?'; user and password stand before the host, as in redis://user:password@host"
     static const struct {
         const char *uri, *words;

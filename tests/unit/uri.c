@@ -62,9 +62,8 @@ static void the_words_name_the_wrong_part(void **state)
 {
 #define ESCAPE ": a byte is written %XX, and is not %00"
 #define BEFORE_PATH \
-    "user and password stand before the path, as in unix://user:password@/path, and options behind a '?'; in the " \
-    "path " \
-    "'@' is written %40, and '&' %26"
+    "user and password stand before the path, as in unix://user:password@/path, and options behind a '?'; " \
+    "in the path '@' is written %40, and '&' %26"
 #define PORT "the port must be a number from 1 to 65535"
 #define DATABASE "the database must be a number from 0 to 2147483647"
 #define MASTER "the name of the master is missing: redis+sentinel://host/MASTER"
