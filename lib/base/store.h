@@ -1,7 +1,7 @@
 /* store.h: the functions of a store for a filter.
  *
  * filter.c checks what the caller said; a store does the rest, by its table of functions. The table is for calls that
- * wait: on a loop async_calls.c begins the same tasks. They take items, and each store computes positions (positions.h)
+ * wait: on a loop how.c begins the same tasks. They take items, and each store computes positions (positions.h)
  * when it wants them. The memory store prefetches bits; the Redis store overlaps pipelines. */
 #ifndef HIBLOOM_STORE_H
 #define HIBLOOM_STORE_H
@@ -42,6 +42,11 @@ struct dumped {
 
 /* The answers are none; is_new; found; of a counting filter, was_in. */
 enum store_call { STORE_ADD, STORE_ADD_NEW, STORE_LOOK, STORE_REMOVE };
+
+static inline enum store_call store_add(const bool *is_new)
+{
+    return is_new != NULL ? STORE_ADD_NEW : STORE_ADD;
+}
 
 /* What is done with a whole filter, all its links (redis/links.h). */
 enum links_goal {

@@ -52,7 +52,7 @@ static void finish(struct work *work, hibloom_status status)
     if (work->next == NULL)
         end_work(work, status);
     else
-        carrier_begin(&async->looped.carrier, &work->call, work->next);
+        events_begin(&async->looped.carrier, &work->call, work->next);
 }
 
 /* A call that was made at once, in memory. */
@@ -77,8 +77,8 @@ static void deliver(struct looped *looped)
 
     for (struct call *call; (call = TAILQ_FIRST(&c->ended)) != NULL;) {
         const bool canceled = call->task->status == HIBLOOM_ECANCELED; /* its owner knows that */
-        const hibloom_status status = canceled ? HIBLOOM_ECANCELED : carrier_error(c, call);
-        carrier_end(c, call);
+        const hibloom_status status = canceled ? HIBLOOM_ECANCELED : events_error(c, call);
+        events_end(c, call);
         deliver_one((struct work *)call, status, finish);
     }
     for (struct work *work; (work = TAILQ_FIRST(&async->ended)) != NULL;) {
@@ -94,7 +94,7 @@ static struct error *error_of(struct async *async)
     return &async->looped.store->error;
 }
 
-static hibloom_status may_call(struct async *async, const struct how *how, size_t n)
+hibloom_status async_may_call(struct async *async, const struct how *how, size_t n)
 {
     if (how->done == NULL)
         return error_set(error_of(async), HIBLOOM_EINVAL, "done is NULL");
@@ -110,23 +110,6 @@ static hibloom_status may_call(struct async *async, const struct how *how, size_
     return lent_check(&async->looped);
 }
 
-hibloom_status how_check(hibloom_store *store, const struct how *how, size_t n)
-{
-    if (store->class == NULL)
-        return HIBLOOM_EINVAL; /* its error already says why there is no store */
-    if (how->async && store->async == NULL)
-        return error_set(&store->error, HIBLOOM_ENOTSUP, "calls on this store wait: use hibloom_%s", how->name);
-    if (!how->async && store->async != NULL)
-        return error_set(&store->error, HIBLOOM_ENOTSUP, "this store is on an event loop: use hibloom_async_%s",
-                         how->name);
-    return store->async != NULL ? may_call(store->async, how, n) : HIBLOOM_OK;
-}
-
-bool how_is_task(const hibloom_store *store)
-{
-    return store->async != NULL && store == &store->async->looped.carrier.store.base;
-}
-
 void async_accept(struct work *work)
 {
     TAILQ_INSERT_TAIL(&work->async->works, work, in_works);
@@ -139,58 +122,6 @@ void async_end(struct work *work)
 {
     TAILQ_INSERT_TAIL(&work->async->ended, work, in_ended);
     work->async->looped.late = true;
-}
-
-hibloom_status how_end(hibloom_store *store, hibloom *filter, hibloom_status status, const struct how *how)
-{
-    struct async *async = store->async;
-
-    if (async == NULL || status != HIBLOOM_OK)
-        return status;
-    struct work *work = async->spare_ended;
-    async->spare_ended = NULL;
-    *work = (struct work){.async = async, .filter = filter, .done = how->done, .data = how->data};
-    async_accept(work);
-    async_end(work);
-    looped_watch(&async->looped);
-    return HIBLOOM_OK;
-}
-
-struct listed {
-    struct async *async;
-    hibloom_list_fn *each;
-    void *data;
-};
-
-static bool list_one(const char *name, void *data)
-{
-    const struct listed *listed = data;
-
-    return listed->each(name, listed->data) && !listed->async->looped.closing;
-}
-
-hibloom_status how_list(hibloom_store *store, const char *pattern, hibloom_list_fn *each, void *each_data,
-                        const struct how *how)
-{
-    struct async *async = store->async;
-    struct listed listed = {async, each, each_data};
-
-    if (async == NULL)
-        return store->class->list(store, pattern, each, each_data);
-    struct work *own = async->spare_ended; /* calls of `each` have theirs */
-    async->spare_ended = NULL;
-    looped_enter(&async->looped);
-    hibloom_status status = store->class->list(store, pattern, list_one, &listed);
-    if (async->looped.closing) {
-        alloc.free(own);
-        status = HIBLOOM_ECANCELED;
-    } else {
-        alloc.free(async->spare_ended);
-        async->spare_ended = own;
-        status = how_end(store, NULL, status, how);
-    }
-    looped_leave(&async->looped);
-    return status;
 }
 
 void *async_new_work(struct async *async, const struct how *how, size_t size, size_t n,
@@ -209,9 +140,9 @@ void *async_new_work(struct async *async, const struct how *how, size_t size, si
 static hibloom_status refuse(struct work *work)
 {
     struct carrier *c = &work->async->looped.carrier;
-    hibloom_status status = carrier_error(c, &work->call);
+    hibloom_status status = events_error(c, &work->call);
 
-    carrier_end(c, &work->call);
+    events_end(c, &work->call);
     (void)take_done(work);
     status = work->finish(work, status);
     end_work(work, status);
@@ -226,8 +157,8 @@ hibloom_status async_begin(struct work *work, struct task *task)
     async_accept(work);
     if ((work->filter != NULL && work->filter->closing) || (work->other != NULL && work->other->closing))
         task_fail(task, HIBLOOM_ECANCELED, "the handle is being closed");
-    carrier_begin(c, &work->call, task);
-    while (carrier_tick(c))
+    events_begin(c, &work->call, task);
+    while (events_tick(c))
         ;
     const bool refused = work->call.done && task->status != HIBLOOM_OK;
     const hibloom_status status = refused ? refuse(work) : HIBLOOM_OK;
@@ -242,9 +173,9 @@ static bool cancel_one(struct async *async, const hibloom *filter)
 {
     struct work *work;
 
-    TAILQ_FOREACH(work, &async->works, in_works)
-    if (filter == NULL || work->filter == filter || work->other == filter)
-        break;
+    TAILQ_FOREACH (work, &async->works, in_works)
+        if (filter == NULL || work->filter == filter || work->other == filter)
+            break;
     if (work == NULL)
         return false;
     const struct how how = take_done(work);
@@ -259,7 +190,7 @@ void async_close_filter(struct async *async, hibloom *filter)
     if (!async->looped.closing) {
         filter_hold(filter);
         filter->closing = true;
-        carrier_cancel(&async->looped.carrier, filter);
+        events_cancel(&async->looped.carrier, filter);
         while (cancel_one(async, filter))
             ;
         filter_release(filter);

@@ -1,7 +1,7 @@
 /* filter.c: calls on open filters, and on filters by their name. They check the caller's arguments, and the rest is the
  * store's. */
-#include "filter/async.h"
 #include "filter/filter.h"
+#include "filter/how.h"
 #include "spec/positions.h"
 #include "spec/spec.h"
 
@@ -14,7 +14,7 @@ static hibloom_status call_by_name(hibloom_store *store, const char *name, enum 
     hibloom_status status = how_check(store, how, 0);
     hibloom *filter = status == HIBLOOM_OK ? filter_new(store, name, &status) : NULL;
 
-    return filter != NULL ? links_call(store, &(struct links_call){.goal = goal, .made = filter}, how) : status;
+    return filter != NULL ? how_links(store, &(struct links_args){.goal = goal, .made = filter}, how) : status;
 }
 
 hibloom_status hibloom_repair(hibloom_store *store, const char *name)
@@ -65,29 +65,18 @@ static hibloom_status call_items(hibloom *filter, enum store_call call, const hi
 
     if (status == HIBLOOM_OK)
         status = filter_check_items(filter, call, items, n);
-    if (status != HIBLOOM_OK)
-        return status;
-    if (how_is_task(filter->store))
-        return async_items(filter, call, items, n, answers, how);
-    if (n > 0)
-        status = filter->store->class->items(filter, call, items, n, answers);
-    return how_end(filter->store, filter, status, how);
-}
-
-static enum store_call add_call(const bool *is_new)
-{
-    return is_new != NULL ? STORE_ADD_NEW : STORE_ADD;
+    return status == HIBLOOM_OK ? how_items(filter, call, items, n, answers, how) : status;
 }
 
 hibloom_status hibloom_add_many(hibloom *filter, const hibloom_item *items, size_t n, bool *is_new)
 {
-    return call_items(filter, add_call(is_new), items, n, is_new, WAITS(add_many));
+    return call_items(filter, store_add(is_new), items, n, is_new, WAITS(add_many));
 }
 
 hibloom_status hibloom_async_add_many(hibloom *filter, const hibloom_item *items, size_t n, bool *is_new,
                                       hibloom_done_fn *done, void *data)
 {
-    return call_items(filter, add_call(is_new), items, n, is_new, LATER(add_many));
+    return call_items(filter, store_add(is_new), items, n, is_new, LATER(add_many));
 }
 
 hibloom_status hibloom_contains_many(hibloom *filter, const hibloom_item *items, size_t n, bool *found)
@@ -114,13 +103,13 @@ hibloom_status hibloom_async_remove_many(hibloom *filter, const hibloom_item *it
 
 hibloom_status hibloom_add(hibloom *filter, const void *item, size_t len, bool *is_new)
 {
-    return call_items(filter, add_call(is_new), &(hibloom_item){item, len}, 1, is_new, WAITS(add));
+    return call_items(filter, store_add(is_new), &(hibloom_item){item, len}, 1, is_new, WAITS(add));
 }
 
 hibloom_status hibloom_async_add(hibloom *filter, const void *item, size_t len, bool *is_new, hibloom_done_fn *done,
                                  void *data)
 {
-    return call_items(filter, add_call(is_new), &(hibloom_item){item, len}, 1, is_new, LATER(add));
+    return call_items(filter, store_add(is_new), &(hibloom_item){item, len}, 1, is_new, LATER(add));
 }
 
 hibloom_status hibloom_contains(hibloom *filter, const void *item, size_t len, bool *found)
@@ -191,8 +180,8 @@ static hibloom_status call_links(hibloom *filter, enum links_goal goal, uint64_t
         status = error_set(&store->error, HIBLOOM_ERANGE, "more time than a time to live can have");
     if (status != HIBLOOM_OK)
         return status;
-    const struct links_call call = {.goal = goal, .filter = filter, .ms = ms, .info = out, .size = size};
-    return links_call(store, &call, how);
+    const struct links_args call = {.goal = goal, .filter = filter, .ms = ms, .info = out, .size = size};
+    return how_links(store, &call, how);
 }
 
 hibloom_status hibloom_get_info(hibloom *filter, hibloom_info *out, size_t size)

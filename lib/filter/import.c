@@ -167,7 +167,7 @@ static bool name_aside(struct whole *w, char out[HIBLOOM_NAME_MAX + 1])
         return false;
     }
     snprintf(out, HIBLOOM_NAME_MAX + 1,
-             strchr(w->naming.name, '{') != NULL ? "%s.import-%016" PRIx64 : "{%s}.import-%016" PRIx64, w->naming.name,
+             keys_has_tag(w->naming.name) ? "%s.import-%016" PRIx64 : "{%s}.import-%016" PRIx64, w->naming.name,
              number);
     return true;
 }
@@ -176,7 +176,7 @@ static bool name_aside(struct whole *w, char out[HIBLOOM_NAME_MAX + 1])
 static void check_slot(struct whole *w)
 {
     if (w->dump.filter.links > 1 && !store_is_in_memory(w->told) && ((struct redis_store *)w->told)->server.count > 1 &&
-        strchr(w->naming.name, '{') == NULL)
+        !keys_has_tag(w->naming.name))
         whole_fail(w, HIBLOOM_ENOTSUP,
                    "%s: has grown to %" PRIu32 " filters, which on a cluster get their names in one step only if the "
                    "name, '%s', has a {tag}",

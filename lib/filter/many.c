@@ -11,8 +11,8 @@
 #include "base/alloc.h"
 #include "filter/async.h"
 #include "filter/filter.h"
+#include "redis/item_call.h"
 #include "redis/links.h"
-#include "redis/sieve.h"
 #include "redis/store.h"
 
 #include <string.h>
@@ -260,10 +260,10 @@ static void begin_work(struct part *part)
     const struct how how = {.async = true, .done = part_done, .data = part};
     bool *answers = m->answers != NULL ? m->answers + part->first : NULL;
     hibloom **opened = m->opened != NULL ? m->opened + part->first : NULL;
-    const struct links_call call = {.goal = LINKS_OPEN, .made = part->filter, .wanted = &m->wanted, .out = opened};
-    const hibloom_status status = opened != NULL ? links_call(m->store, &call, &how)
-                                                 : async_items(part->filter, m->call, m->items + part->first, part->n,
-                                                               answers, &how);
+    const struct links_args call = {.goal = LINKS_OPEN, .made = part->filter, .wanted = &m->wanted, .out = opened};
+    const hibloom_status status = opened != NULL ? how_links(m->store, &call, &how)
+                                                 : how_items(part->filter, m->call, m->items + part->first, part->n,
+                                                             answers, &how);
 
     if (status != HIBLOOM_OK)
         part_done(status, part);
@@ -276,10 +276,10 @@ static void begin_works(struct many *m)
 
     m->left = m->parts_n + 1;
     async_accept(&m->work);
-    carrier_hold(&looped->carrier);
+    events_gather(&looped->carrier);
     for (size_t i = 0; i < m->parts_n; i++)
         begin_work(&m->parts[i]);
-    carrier_release(&looped->carrier);
+    events_go(&looped->carrier);
     end_one(m);
     looped_watch(looped);
 }
@@ -379,13 +379,13 @@ static hibloom_status call_pairs(const hibloom_pair *pairs, size_t n, enum store
 
 hibloom_status hibloom_add_pairs(const hibloom_pair *pairs, size_t n, bool *is_new, hibloom_status *each)
 {
-    return call_pairs(pairs, n, is_new != NULL ? STORE_ADD_NEW : STORE_ADD, is_new, each, WAITS(add_pairs));
+    return call_pairs(pairs, n, store_add(is_new), is_new, each, WAITS(add_pairs));
 }
 
 hibloom_status hibloom_async_add_pairs(const hibloom_pair *pairs, size_t n, bool *is_new, hibloom_status *each,
                                        hibloom_done_fn *done, void *data)
 {
-    return call_pairs(pairs, n, is_new != NULL ? STORE_ADD_NEW : STORE_ADD, is_new, each, LATER(add_pairs));
+    return call_pairs(pairs, n, store_add(is_new), is_new, each, LATER(add_pairs));
 }
 
 hibloom_status hibloom_contains_pairs(const hibloom_pair *pairs, size_t n, bool *found, hibloom_status *each)

@@ -1,8 +1,10 @@
 /* open.c: a filter is opened, attached or opened again, by what its caller's text says. */
 #include "base/alloc.h"
-#include "filter/async.h"
 #include "filter/filter.h"
+#include "filter/how.h"
+#include "redis/link.h"
 #include "redis/prefer.h"
+#include "redis/store.h"
 #include "spec/spec.h"
 
 #include <stddef.h>
@@ -97,9 +99,9 @@ static hibloom_status open_filter(hibloom **out, hibloom *again, hibloom_store *
     if (status != HIBLOOM_OK)
         filter_free(filter);
     else
-        status = links_call(
+        status = how_links(
             store,
-            &(struct links_call){.goal = LINKS_OPEN, .filter = again, .made = filter, .wanted = &wanted, .out = out},
+            &(struct links_args){.goal = LINKS_OPEN, .filter = again, .made = filter, .wanted = &wanted, .out = out},
             how);
     explicit_bzero(&wanted, sizeof wanted); /* the seed */
     return status;

@@ -84,12 +84,7 @@ static hibloom_status list(hibloom_store *store, const char *pattern, hibloom_li
 {
     const hibloom_status status = how_check(store, how, 0);
 
-    if (status != HIBLOOM_OK)
-        return status;
-    pattern = pattern != NULL ? pattern : "*";
-    if (how_is_task(store))
-        return async_list(store, pattern, each, each_data, how);
-    return how_list(store, pattern, each, each_data, how);
+    return status == HIBLOOM_OK ? how_list(store, pattern != NULL ? pattern : "*", each, each_data, how) : status;
 }
 
 hibloom_status hibloom_list(hibloom_store *store, const char *pattern, hibloom_list_fn *each, void *data)

@@ -114,10 +114,10 @@ static void plan_window(hibloom_plan *plan, const struct spec *spec)
 static hibloom_status plan_rates(hibloom_plan *plan, const struct spec *spec)
 {
     struct rates setbit, bitfield;
-    hibloom_status status = spec_rates(spec, false, &setbit);
+    hibloom_status status = cost_rates(spec, false, &setbit);
 
     if (status == HIBLOOM_OK)
-        status = spec_rates(spec, true, &bitfield);
+        status = cost_rates(spec, true, &bitfield);
     if (status != HIBLOOM_OK)
         return status;
     plan->adds_setbit = setbit.adds;

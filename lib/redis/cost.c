@@ -121,7 +121,7 @@ static double guards(const struct spec *spec)
 
 /* A key that is too large for whole bitmaps is also too large for them to pay.
  * Another library's filter goes item by item. */
-hibloom_status spec_rates(const struct spec *spec, bool bitfield, struct rates *out)
+hibloom_status cost_rates(const struct spec *spec, bool bitfield, struct rates *out)
 {
     const struct cost_server server = {bitfield, COST_LINK_MB_S};
     const hibloom_status status = spec_check(spec);

@@ -33,6 +33,6 @@ struct rates {
     double adds_new;
     double look_ups;
 };
-hibloom_status spec_rates(const struct spec *spec, bool bitfield, struct rates *out);
+hibloom_status cost_rates(const struct spec *spec, bool bitfield, struct rates *out);
 
 #endif

@@ -12,10 +12,6 @@
 
 #include <string.h>
 
-/* Beside the two places, and those of life_ask_ahead. */
-#define TAG_BEFORE 2u
-#define TAG_TTL 5u
-
 /* ---- The root ------------------------------------------------------------------ */
 
 static void judge_root(struct talk *talk, struct outbox *outbox)
@@ -145,9 +141,9 @@ static void take_before(struct talk *talk, const struct reply *reply)
 
 static void take_other(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
-    if (tag == TAG_BEFORE)
+    if (tag == LIFE_TAG_BEFORE)
         take_before(talk, reply);
-    else if (tag != TAG_TTL)
+    else if (tag != LIFE_TAG_TTL)
         life_take_place(talk, tag, index, reply);
     else if (task_expect(&talk->task, reply, REDIS_REPLY_INTEGER, 0))
         life_of(talk)->ttl_ms = reply->integers[0];
@@ -205,12 +201,12 @@ void life_complete(struct talk *talk, struct outbox *outbox)
     life_ask_place(talk, outbox, life_other_place(life));
     life->ahead.taken = false;
     if (life->link.before != NULL)
-        guard_ask_alone(life->link.before, outbox, TAG_BEFORE, 0);
+        guard_ask_alone(life->link.before, outbox, LIFE_TAG_BEFORE, 0);
     if (life_heads_chain(link))
         life_ask_ahead(life, outbox);
     /* The root's maker said how long it lives. The other keys live a little longer, whoever makes them. */
     if (link->count > 1) {
-        const struct argument root = link_begin(link, outbox, TAG_TTL, 0, KEY_NAME);
+        const struct argument root = link_begin(link, outbox, LIFE_TAG_TTL, 0, KEY_NAME);
         command_start(&outbox->commands, 2, "PTTL");
         command_argument(&outbox->commands, root);
         outbox_end(outbox);

@@ -10,7 +10,7 @@
 
 bool guard_is_stale(const struct link *link)
 {
-    return link->proven_ns == 0 || link->guard_failed || guard_is_old(link->proven_ns);
+    return link->proven_ns == 0 || link->guard_failed || proof_is_old(link->proven_ns);
 }
 
 /* Of a config: what says how many bits and hashes there are. */
@@ -392,6 +392,7 @@ static void judge_several(struct talk *talk, const char *key)
                   key, task->link->of->handle->name);
 }
 
+/* The first failure that is noted counts. */
 static void judge_diagnosis(struct talk *talk, struct outbox *outbox)
 {
     struct task *task = &talk->task;

@@ -46,8 +46,7 @@ size_t keys_at(char out[KEYS_SIZE], const char *name, bool several, uint32_t i)
 }
 
 /* Other libraries': before the name, behind it, then the number if there is one; the same of
- * what lies beside. Redisson puts no braces around a name that has one. Such a name has a {tag},
- * or it would be no name here. */
+ * what lies beside. Redisson puts no braces around a name that has a {tag}. */
 static const struct form {
     const char *before, *behind;
     bool numbered;
@@ -70,7 +69,7 @@ static size_t foreign_name(char out[KEYS_SIZE], const struct link *link, uint32_
 size_t keys_beside(char out[KEYS_SIZE], const struct link *link)
 {
     const struct form *form = &forms[link->spec->keys];
-    const bool tagged = form->beside_behind_tag != NULL && strchr(link_name(link, LINK_NAME), '{') != NULL;
+    const bool tagged = form->beside_behind_tag != NULL && keys_has_tag(link_name(link, LINK_NAME));
 
     if (link->spec->keys == KEYS_OWN || form->beside_before == NULL)
         return 0;

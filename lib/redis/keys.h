@@ -13,6 +13,8 @@
 
 #include "base/store.h"
 
+#include <string.h>
+
 /* Room for any of them. */
 #define KEYS_SIZE \
     (HIBLOOM_NAME_MAX + \
@@ -25,6 +27,12 @@ struct link;
 
 /* Is this a filter's name? EINVAL, ERANGE. */
 hibloom_status keys_check(const char *name);
+
+/* Has the name a {tag}? Then all its keys lie in one slot. */
+static inline bool keys_has_tag(const char *name)
+{
+    return strchr(name, '{') != NULL; /* keys_check takes no other brace */
+}
 
 /* Key number i of a name that has one, or several; or of an open filter. Written terminated;
  * returns the length. */

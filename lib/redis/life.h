@@ -111,8 +111,10 @@ static inline struct life *life_of(struct talk *talk)
     return (struct life *)talk;
 }
 
-/* The places that a name stands for: a filter of one key, the root of several. */
-enum { PLACE_ALONE, PLACE_ROOT };
+/* The places that a name stands for: a filter of one key, the root of several. Replies about a place have it as their
+ * tag. Behind it come the tags of what is asked beside it: the two places of the link that would follow, the root of the
+ * link before, the root's time to live. */
+enum { PLACE_ALONE, PLACE_ROOT, LIFE_TAG_AHEAD, LIFE_TAG_BEFORE = LIFE_TAG_AHEAD + 2, LIFE_TAG_TTL };
 
 /* Asks what is at a place; is there a filter of this name? The place where the
  * handle's filter is not. */
@@ -121,9 +123,7 @@ void life_take_place(struct talk *, uint32_t tag, uint32_t index, const struct r
 bool life_has_filter(const struct life *, unsigned place);
 unsigned life_other_place(const struct life *);
 
-/* Asks what is in the place of the link that would follow; tags of its replies, from this one on. life_take_place takes
- * these, too. */
-#define LIFE_TAG_AHEAD 3u
+/* Asks what is in the place of the link that would follow. life_take_place takes these replies, too. */
 void life_ask_ahead(struct life *, struct outbox *);
 
 /* The handle's root says ready. Is a ready link of its chain ahead all the same? Then it has grown, and does not tell. */

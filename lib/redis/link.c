@@ -202,7 +202,7 @@ static uint16_t slot_of(const struct link *link, uint32_t i)
 bool link_is_together(const struct link *link, const struct link *other)
 {
     return !link->server->clustered ||
-           (slot_of(link, 0) == slot_of(other, 0) && (link->count == 1 || strchr(link->of->handle->name, '{') != NULL));
+           (slot_of(link, 0) == slot_of(other, 0) && (link->count == 1 || keys_has_tag(link->of->handle->name)));
 }
 
 struct argument link_begin(const struct link *link, struct outbox *outbox, uint32_t tag, uint32_t i,

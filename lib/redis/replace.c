@@ -195,7 +195,7 @@ static bool has_one_slot(const struct replacement *r)
     const bool alone = all_keys(r->filter) == 1 && all_keys(r->old) <= 1;
 
     return !r->filter->first.server->clustered || (keys_slot(from, strlen(from)) == keys_slot(to, strlen(to)) &&
-                                                   (alone || (strchr(from, '{') != NULL && strchr(to, '{') != NULL)));
+                                                   (alone || (keys_has_tag(from) && keys_has_tag(to))));
 }
 
 static void check(struct talk *talk, struct outbox *outbox)

@@ -97,8 +97,8 @@ static void release(struct sieve *s)
     sieve_free_inner(s);
     if (s->policy->release != NULL)
         s->policy->release(s);
-    alloc.free(s->set.new);
-    s->set.new = NULL;
+    alloc.free(s->set.fresh);
+    s->set.fresh = NULL;
     s->ended = NULL;
 }
 
@@ -435,10 +435,10 @@ void sieve_end_chunk(struct sieve *s)
 /* New items are left: by the commands, or by a bitmap before. */
 static void end_set(struct sieve *s)
 {
-    for (size_t i = 0; s->set.new != NULL &&i < s->count; i++)
-        s->answers[i] = s->answers[i] || flags_has(s->set.new, i);
-    alloc.free(s->set.new);
-    s->set.new = NULL;
+    for (size_t i = 0; s->set.fresh != NULL && i < s->count; i++)
+        s->answers[i] = s->answers[i] || flags_has(s->set.fresh, i);
+    alloc.free(s->set.fresh);
+    s->set.fresh = NULL;
     if (s->exact)
         sieve_keep(s, true);
     s->set.ended(s);
@@ -535,11 +535,11 @@ static void merged(struct sieve *s)
 /* A merge that tells what is new. */
 static void merge_new(struct sieve *s)
 {
-    s->set.new = alloc.calloc(FLAGS_BYTES(s->count), 1);
-    if (s->set.new == NULL)
+    s->set.fresh = alloc.calloc(FLAGS_BYTES(s->count), 1);
+    if (s->set.fresh == NULL)
         send(s);
     else
-        sieve_by_bitmaps(s, BULK_ADD_NEW, s->set.link, s->left, s->count, s->set.new, merged);
+        sieve_by_bitmaps(s, BULK_ADD_NEW, s->set.link, s->left, s->count, s->set.fresh, merged);
 }
 
 void sieve_set(struct sieve *s, struct link *link, void (*ended)(struct sieve *))
@@ -574,9 +574,9 @@ static void again(struct task *task)
     task->status = HIBLOOM_OK;
 }
 
-/* One item more: a call of no items still asks a guard. NULL: out of memory. */
-static struct sieve *make(struct item_call *c, const struct policy *policy, enum store_call call, struct link *link,
-                          const hibloom_item *items, size_t n)
+/* One item more: a call of no items still asks a guard. */
+struct sieve *sieve_begin(struct sieve_inner *inner, const struct policy *policy, enum store_call call,
+                          struct link *link, const hibloom_item *items, size_t n)
 {
     const bool adds = call != STORE_LOOK;
     const size_t chunk = policy == &window_policy ? window_most(link, n, adds) : SIEVE_CHUNK;
@@ -587,7 +587,7 @@ static struct sieve *make(struct item_call *c, const struct policy *policy, enum
     if (s == NULL)
         return NULL;
     *s = (struct sieve){.task = {.follow = follow, .link = link, .again = again, .adds = adds, .reads = !adds},
-                        .inner = &c->inner,
+                        .inner = inner,
                         .ended = begin_call,
                         .policy = policy,
                         .filter = link->of,
@@ -598,58 +598,14 @@ static struct sieve *make(struct item_call *c, const struct policy *policy, enum
     s->which = (uint32_t *)(s->left + most);
     s->answers = (bool *)(s->which + most);
     s->yes = memset(s->answers + most, 0, FLAGS_BYTES(n));
+    inner->of = s;
     return s;
 }
 
-/* NULL: one walk does it all. */
-static const struct policy *policy_of(const struct link *link, size_t n, enum store_call call)
+void sieve_end(struct sieve *s, bool *answers)
 {
-    const bool adds = call == STORE_ADD || call == STORE_ADD_NEW, exact = call == STORE_ADD_NEW;
+    hibloom_stats *stats = &s->filter->first.server->stats;
 
-    if (call == STORE_REMOVE)
-        return NULL;
-    if (link->spec->growth != 0)
-        return &growing_policy;
-    if (link->spec->window != 0)
-        return &window_policy;
-    return plain_pays(link, n, adds, exact) ? &plain_policy : NULL;
-}
-
-void item_call_begin(struct item_call *c, enum store_call call, hibloom *handle, const hibloom_item *items, size_t n)
-{
-    struct link *link = &redis_filter_of(handle)->first;
-    struct walk *walk = &c->inner.walk;
-    const struct policy *policy = policy_of(link, n, call);
-
-    c->run = &walk->talk.task;
-    c->sieve = NULL;
-    if (policy != NULL) {
-        memset(&c->inner, 0, sizeof c->inner);
-        talk_begin(&walk->talk, link, NULL); /* without memory this task fails in place of the other */
-        c->sieve = make(c, policy, call, link, items, n);
-        if (c->sieve != NULL)
-            c->run = &c->sieve->task;
-        else
-            task_no_memory(c->run);
-    } else if (call == STORE_REMOVE)
-        walk_begin_remove(walk, link, items, n);
-    else if (call == STORE_LOOK)
-        walk_begin_look(walk, link, 1, items, n, NULL);
-    else
-        walk_begin_add(walk, link, items, n, call == STORE_ADD_NEW);
-}
-
-void item_call_end(struct item_call *c, bool *answers)
-{
-    struct sieve *s = c->sieve;
-    hibloom_stats *stats = &c->run->link->server->stats;
-
-    if (s == NULL) {
-        stats->items += c->inner.walk.n;
-        walk_read(&c->inner.walk, answers);
-        task_release(c->run);
-        return;
-    }
     release(s);
     stats->items += s->n;
     if (s->task.status == HIBLOOM_OK) {

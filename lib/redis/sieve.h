@@ -53,28 +53,25 @@ struct left_out {
 /* An add to one link, which may look first, or merge bitmaps. */
 struct setting {
     struct link *link;
-    unsigned char *new; /* flags: new by the bitmap, of those that are left; NULL: it went by commands only */
+    unsigned char *fresh; /* flags: new by the bitmap, of those that are left; NULL: it went by commands only */
     void (*ended)(struct sieve *);
 };
 
-union sieve_inner {
-    struct task task; /* one of: */
-    struct walk walk;
-    struct upkeep upkeep;
-    struct talk talk;
-};
-
-/* A call on items. A plain filter's call that sends all items is one walk. */
-struct item_call {
-    struct task *run;    /* the task to be run: the walk, or that of */
-    struct sieve *sieve; /* this; NULL: one walk does it all */
-    union sieve_inner inner;
+/* The memory of the tasks that a sieve runs. */
+struct sieve_inner {
+    struct sieve *of; /* NULL: it is a walk, which no sieve runs */
+    union {
+        struct task task; /* one of: */
+        struct walk walk;
+        struct upkeep upkeep;
+        struct talk talk;
+    };
 };
 
 struct sieve {
     struct task task;
-    union sieve_inner *inner; /* the call's: the task under way, */
-    struct links *links;      /* or one of these two. They are large, and rarely wanted */
+    struct sieve_inner *inner; /* the call's: the task under way, */
+    struct links *links;       /* or one of these two. They are large, and rarely wanted */
     struct bulk *bulk;
     bool walks;                    /* it is the walk: `ended` reads its answers, and frees it */
     void (*ended)(struct sieve *); /* the inner task has, well; NULL: nothing is under way */
@@ -99,14 +96,16 @@ struct sieve {
     hibloom_item left[];   /* and then the other arrays */
 };
 
-/* The call whose inner task it is: a talk of its own, or the walk's. */
+/* The sieve whose inner task it is: a talk of its own, or the walk's. */
 static inline struct sieve *sieve_of(struct talk *talk)
 {
-    return ((struct item_call *)((char *)talk - offsetof(struct item_call, inner)))->sieve;
+    return ((struct sieve_inner *)((char *)talk - offsetof(struct sieve_inner, talk)))->of;
 }
 
-void item_call_begin(struct item_call *, enum store_call, hibloom *, const hibloom_item *, size_t n);
-void item_call_end(struct item_call *, bool *answers); /* as walk_read, and frees */
+/* NULL: out of memory. The inner memory is the caller's, and all 0. */
+struct sieve *sieve_begin(struct sieve_inner *, const struct policy *, enum store_call, struct link *,
+                          const hibloom_item *, size_t n);
+void sieve_end(struct sieve *, bool *answers); /* as walk_read, and frees it */
 
 /* ---- For the policies ------------------------------------------------------------------------- */
 

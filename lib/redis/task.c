@@ -195,7 +195,7 @@ struct failure task_refusal(struct task *task, enum refusal refusal, const char 
  * is replaced is all that can hit a stranger. */
 #define STALE_NS (UINT64_C(100) * 1000 * 1000)
 
-bool guard_is_old(uint64_t asked_ns)
+bool proof_is_old(uint64_t asked_ns)
 {
     return clock_now_ns() - asked_ns > STALE_NS;
 }
@@ -207,7 +207,7 @@ uint64_t task_heard_ns(const struct task *task)
 
     for (uint32_t i = 0; filter != NULL && i < redis_links(filter); i++) {
         const uint64_t proven_ns = redis_link(filter, i)->proven_ns;
-        if (proven_ns < heard_ns && !guard_is_old(proven_ns))
+        if (proven_ns < heard_ns && !proof_is_old(proven_ns))
             heard_ns = proven_ns;
     }
     return heard_ns;
@@ -332,7 +332,7 @@ static bool count_written(struct talk *talk, struct outbox *outbox)
     }
     for (size_t i = 0; i < outbox->count; i++) {
         const struct exchange *exchange = &outbox->exchanges[i];
-        talk->outstanding[talk->pipelined ? exchange->tag & 1 : 0] += exchange->replies > 0 ? exchange->replies : 1;
+        talk->outstanding[talk->pipelined ? exchange->tag & 1 : 0] += exchange_replies(exchange);
     }
     return outbox->count > 0;
 }

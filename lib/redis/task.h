@@ -17,7 +17,8 @@
  *
  * The way of a call on items, down and up again:
  *
- *     filter/filter, many, async_calls   the call is checked; on a loop it becomes a work
+ *     filter/filter, many, how           the call is checked; on a loop it becomes a work
+ *     redis/item_call                    it is one walk, or a sieve
  *     redis/sieve                        its items go chunk by chunk; plain, growing and window say to which links
  *     redis/walk, pipeline, bulk         a chunk becomes pipelines, or whole bitmaps are read
  *     redis/encoding, guard              the commands of a run, and the guard behind them
@@ -60,6 +61,12 @@ struct exchange {
     bool spare : 1; /* the task can do without it: if its answer is lost, its replies are NULL, and none has failed */
     bool replaceable : 1; /* the task has another way: a refusal_is_of_size is told at once */
 };
+
+/* Its replies, as the task counts them. */
+static inline uint32_t exchange_replies(const struct exchange *exchange)
+{
+    return exchange->replies > 0 ? exchange->replies : 1;
+}
 
 struct outbox {
     struct commands commands;
@@ -161,7 +168,7 @@ void task_fail_as_inner(struct task *);
 
 /* Is a guard's proof too old for an add, if the guard was asked then? A call that waited for so long asks its
  * guards first. */
-bool guard_is_old(uint64_t asked_ns);
+bool proof_is_old(uint64_t asked_ns);
 
 /* When the filter of a task that begins was shown: an add may rely on a proof of before. */
 uint64_t task_heard_ns(const struct task *);

@@ -190,7 +190,7 @@ static void plan_tables_the_choices_of_k_and_layout(void **state)
             assert_non_null(row);
             snprintf(text, sizeof text, "capacity=1000000 error=0.01 hashes=%u layout=%s", k, layouts[layout]);
             assert_ok(spec_parse(&choice, text), NULL);
-            assert_ok(spec_rates(&choice, false, &rates), NULL);
+            assert_ok(cost_rates(&choice, false, &rates), NULL);
             if (layout != 1)
                 assert_true(fabs(row->more - 100 * (key_bytes(&choice) / key_bytes(&best) - 1)) < 0.51);
             assert_true(fabs(row->add / rates.adds - 1) < 0.051);

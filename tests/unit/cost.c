@@ -16,7 +16,7 @@ static struct rates rates_of(const struct spec *spec, bool bitfield)
 {
     struct rates rates;
 
-    assert_ok(spec_rates(spec, bitfield, &rates), NULL);
+    assert_ok(cost_rates(spec, bitfield, &rates), NULL);
     assert_true(rates.adds > 0 && rates.adds_new > 0 && rates.look_ups > 0);
     return rates;
 }
@@ -91,9 +91,9 @@ static void what_is_no_spec_has_no_rates(void **state)
     struct rates rates = {.adds = 1};
 
     spec.hashes = 0;
-    assert_int_not_equal(spec_rates(&spec, false, &rates), HIBLOOM_OK);
+    assert_int_not_equal(cost_rates(&spec, false, &rates), HIBLOOM_OK);
     spec = (struct spec){.hashes = 7};
-    assert_int_not_equal(spec_rates(&spec, false, &rates), HIBLOOM_OK);
+    assert_int_not_equal(cost_rates(&spec, false, &rates), HIBLOOM_OK);
     assert_true(rates.adds == 1); /* written on HIBLOOM_OK only */
 }
 
@@ -147,19 +147,19 @@ static struct carrier *carrier_of(const char *uri)
 
     assert_ok(settings_make(&settings, uri, NULL, &error), NULL);
     carrier = (struct carrier){0};
-    assert_true(carrier_make(&carrier, settings, &no_pipes));
+    assert_true(setup_make(&carrier, settings, &no_pipes));
     return &carrier;
 }
 
 static void end(void)
 {
-    carrier_free(&carrier);
+    setup_free(&carrier);
     settings_free(carrier.store.base.settings);
 }
 
 static double note(struct carrier *c, int fd)
 {
-    carrier_note_link(c, fd);
+    setup_note_link(c, fd);
     (void)close(fd);
     return c->store.server.cost.link_mb_s;
 }

@@ -248,7 +248,7 @@ static void a_spec_without_a_size_is_good_for_attaching_alone(void **state)
     struct spec spec = test_spec("redisson");
 
     assert_int_equal(positions_of(&spec, "x", 1, positions), HIBLOOM_EINVAL);
-    assert_int_equal(spec_rates(&spec, false, &rates), HIBLOOM_EINVAL);
+    assert_int_equal(cost_rates(&spec, false, &rates), HIBLOOM_EINVAL);
     spec.hashes = 1;
     assert_int_equal(spec_format(&spec, text, sizeof text), HIBLOOM_EINVAL);
     for (size_t i = 0; i < COUNT(unsized); i++)

@@ -57,7 +57,7 @@ static hibloom_status open_pipe(struct carrier *c, struct node *node, struct err
     connection->borrowed = true;
     node->state = connection_borrow(connection) == HIBLOOM_OK ? NODE_GREETING : NODE_CLOSED;
     if (node->state == NODE_GREETING)
-        carrier_note_link(c, connection->context->fd);
+        setup_note_link(c, connection->context->fd);
     return pipes_take_words(connection, error);
 }
 
@@ -103,7 +103,7 @@ static unsigned find_waited(struct blocking *b)
 /* The milliseconds until something that sleeps is sent again. */
 static uint32_t rest_of_sleep(const struct carrier *c)
 {
-    const uint64_t at = carrier_wake_at(c), now = clock_now_ms();
+    const uint64_t at = events_wake_at(c), now = clock_now_ms();
 
     return at == 0 || at > now + INT32_MAX ? INT32_MAX : at > now ? (uint32_t)(at - now) : 0;
 }
@@ -156,7 +156,7 @@ static bool wait_for_some(struct blocking *b)
         b->heard_ms = clock_now_ms();
     } else if (patience_of(b) == 0) {
         b->carrier.in_step = false;
-        carrier_flush(&b->carrier);
+        events_flush(&b->carrier);
     }
     for (unsigned i = 0; i < count && !is_done(b); i++) {
         struct connection *connection = waited[i]->pipe;
@@ -167,7 +167,7 @@ static bool wait_for_some(struct blocking *b)
         pipes_polled(&b->carrier, waited[i], &ready[i], true);
     }
     if (!is_done(b) && rest_of_sleep(&b->carrier) == 0)
-        (void)carrier_tick(&b->carrier);
+        (void)events_tick(&b->carrier);
     return true;
 }
 
@@ -207,8 +207,8 @@ static void wait_for_all(struct blocking *b)
     while (!is_done(b)) {
         if (wait_for_some(b))
             continue;
-        sleep_until(carrier_wake_at(c));
-        (void)carrier_tick(c);
+        sleep_until(events_wake_at(c));
+        (void)events_tick(c);
     }
 }
 
@@ -227,10 +227,10 @@ static hibloom_status run(struct redis_store *store, struct task *task)
     struct call call;
 
     start_clocks(b);
-    carrier_begin(c, &call, task);
+    events_begin(c, &call, task);
     wait_for_all(b);
-    const hibloom_status status = carrier_error(c, &call);
-    carrier_end(c, &call);
+    const hibloom_status status = events_error(c, &call);
+    events_end(c, &call);
     return_borrowed(c);
     return status;
 }
@@ -247,16 +247,16 @@ static bool run_all(struct redis_store *store, struct task **tasks, size_t n, ta
         return false;
     }
     start_clocks(b);
-    carrier_hold(c);
+    events_gather(c);
     c->in_step = true;
     for (size_t i = 0; i < n; i++)
-        carrier_begin(c, &calls[i], tasks[i]);
-    carrier_release(c);
+        events_begin(c, &calls[i], tasks[i]);
+    events_go(c);
     wait_for_all(b);
     c->in_step = false;
     for (size_t i = 0; i < n; i++) {
-        ended(data, i, carrier_error(c, &calls[i]));
-        carrier_end(c, &calls[i]);
+        ended(data, i, events_error(c, &calls[i]));
+        events_end(c, &calls[i]);
     }
     return_borrowed(c);
     alloc.free(calls);
@@ -275,7 +275,7 @@ static void reach(struct talk *talk, struct outbox *outbox)
 
 static void close_store(struct redis_store *store)
 {
-    carrier_free(&blocking_of(store)->carrier);
+    setup_free(&blocking_of(store)->carrier);
 }
 
 static hibloom_status make(struct blocking **out, struct store_settings *settings)
@@ -291,7 +291,7 @@ static hibloom_status make(struct blocking **out, struct store_settings *setting
     b->carrier.store.close = close_store;
     b->carrier.timed = true;
     *out = b;
-    return carrier_make(&b->carrier, settings, &pipes) ? HIBLOOM_OK : HIBLOOM_ENOMEM;
+    return setup_make(&b->carrier, settings, &pipes) ? HIBLOOM_OK : HIBLOOM_ENOMEM;
 }
 
 hibloom_status blocking_connect(hibloom_store **out, struct store_settings *settings)

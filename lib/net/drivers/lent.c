@@ -43,7 +43,7 @@ static void die(struct line *line)
 
     (void)error_set(&error, HIBLOOM_EIO, "%s", context->err != 0 ? context->errstr : "the connection was closed");
     l->theirs = NULL;
-    carrier_lost(&l->carrier, line->node, context->err == REDIS_ERR_OOM ? HIBLOOM_ENOMEM : HIBLOOM_EIO, error.words);
+    events_lost(&l->carrier, line->node, context->err == REDIS_ERR_OOM ? HIBLOOM_ENOMEM : HIBLOOM_EIO, error.words);
 }
 
 /* It may be the last: the connection takes no further commands. */
@@ -58,9 +58,9 @@ static void take(struct line *line, const redisReply *object)
         line->reply.bulk_room = flight->exchange.bulk_room;
     }
     reply_take_object(&line->reply, object);
-    carrier_reply(c, line->node, &line->reply, object);
+    events_reply(c, line->node, &line->reply, object);
     if (line->node != NULL && line->broken != HIBLOOM_OK && line->owed == 2)
-        carrier_lost(c, line->node, line->broken, words_of(line));
+        events_lost(c, line->node, line->broken, words_of(line));
 }
 
 static void on_reply(redisAsyncContext *context, void *object, void *privdata)

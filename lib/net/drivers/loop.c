@@ -42,14 +42,6 @@ static bool watch(struct looped *l, struct connection *connection, int events)
     return l->loop.watch(l->loop.data, connection->context->fd, events, &connection->slot, l->store) == 0;
 }
 
-/* Commands wait for room, or for the loop's next turn. */
-static int events_of(const struct connection *connection)
-{
-    if (connection->opening != 0)
-        return connection->opening == POLLIN ? HIBLOOM_READ : HIBLOOM_WRITE;
-    return HIBLOOM_READ | (connection->unsent || connection->put ? HIBLOOM_WRITE : 0);
-}
-
 /* While a server owes answers, further commands give it no more time. */
 static hibloom_status flush(struct carrier *c, struct node *node, struct error *error)
 {
@@ -110,7 +102,7 @@ static void take_events(struct looped *l, struct node *node, short came)
     if (!pipes_wait(node)) {
         if ((came & ~POLLOUT) == 0 || connection_is_alive(connection))
             return;
-        carrier_lost(&l->carrier, node, HIBLOOM_EIO, "the connection was closed");
+        events_lost(&l->carrier, node, HIBLOOM_EIO, "the connection was closed");
         return;
     }
     const uint64_t answers = connection->answers;
@@ -130,13 +122,18 @@ static short poll_events(int events)
     return (events & HIBLOOM_READ) != 0 ? POLLIN : (events & HIBLOOM_WRITE) != 0 ? POLLOUT : 0;
 }
 
+static int loop_events(short events)
+{
+    return ((events & POLLIN) != 0 ? HIBLOOM_READ : 0) | ((events & POLLOUT) != 0 ? HIBLOOM_WRITE : 0);
+}
+
 /* Writes what was put. False: there was nothing. */
 static bool write_put(struct looped *l)
 {
     struct carrier *c = &l->carrier;
     bool any = false;
 
-    carrier_flush(c);
+    events_flush(c);
     for (unsigned i = 0; i < c->topology.count; i++) {
         struct node *node = c->topology.nodes[i];
         if (!is_open(node) || !pipe_of(node)->put)
@@ -152,7 +149,7 @@ static bool write_put(struct looped *l)
 void looped_settle(struct looped *l)
 {
     do {
-        while (!l->closing && carrier_tick(&l->carrier))
+        while (!l->closing && events_tick(&l->carrier))
             ;
         l->late = false;
         if (!l->closing)
@@ -203,12 +200,14 @@ static uint64_t watch_all(struct looped *l, uint64_t now)
         struct node *node = c->topology.nodes[i];
         if (!is_open(node))
             continue;
-        if (!watch(l, pipe_of(node), events_of(pipe_of(node)) | (node->unwritten != NULL ? HIBLOOM_WRITE : 0))) {
-            carrier_lost(c, node, HIBLOOM_EIO, "the event loop does not take the connection");
+        struct connection *connection = pipe_of(node);
+        connection->deadline = deadline_of(c, node);
+        const uint32_t left = connection_poll(connection, &ready);
+        if (!watch(l, connection, loop_events(ready.events) | (node->unwritten != NULL ? HIBLOOM_WRITE : 0))) {
+            events_lost(c, node, HIBLOOM_EIO, "the event loop does not take the connection");
             l->late = true;
         } else if (pipes_wait(node)) {
-            pipe_of(node)->deadline = deadline_of(c, node);
-            due = sooner(due, now + connection_poll(pipe_of(node), &ready));
+            due = sooner(due, now + left);
         }
     }
     return due;
@@ -221,7 +220,7 @@ void looped_watch(struct looped *l)
         return;
     const uint64_t now = clock_now_ms();
     uint64_t due = watch_all(l, now);
-    due = sooner(due, carrier_wake_at(&l->carrier));
+    due = sooner(due, events_wake_at(&l->carrier));
     if (l->late || !TAILQ_EMPTY(&l->carrier.ended))
         due = now;
     if (due == 0 || (l->armed_ms != 0 && l->armed_ms <= due))
@@ -236,12 +235,12 @@ bool looped_make(struct looped *l, struct store_settings *settings, const struct
 {
     l->store = &l->carrier.store.base;
     l->carrier.timed = l->carrier.by_turns = pipes == &loop_pipes;
-    return carrier_make(&l->carrier, settings, pipes);
+    return setup_make(&l->carrier, settings, pipes);
 }
 
 void looped_close(struct looped *l)
 {
-    carrier_free(&l->carrier);
+    setup_free(&l->carrier);
     if (l->loop.timer != NULL)
         (void)l->loop.timer(l->loop.data, -1, &l->slot, l->store);
 }

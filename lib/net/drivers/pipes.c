@@ -60,7 +60,7 @@ void pipes_lose(struct carrier *c, struct node *node)
     const struct error error = pipe_of(node)->error; /* it may be opened again meanwhile */
 
     node->hopeless = error.for_good;
-    carrier_lost(c, node, pipe_of(node)->status, error.words);
+    events_lost(c, node, pipe_of(node)->status, error.words);
 }
 
 void pipes_receive(struct carrier *c, struct node *node, bool until_idle)
@@ -69,14 +69,14 @@ void pipes_receive(struct carrier *c, struct node *node, bool until_idle)
 
     while (node_owes(node) && !(until_idle && TAILQ_EMPTY(&c->calls))) {
         const struct exchange *exchange = &node->sent.first->exchange;
-        redisReply *object = NULL, **wanted = carrier_wants_object(node) ? &object : NULL;
+        redisReply *object = NULL, **wanted = events_wants_object(node) ? &object : NULL;
         void *bulk = flight_takes_bulk(node->sent.first) ? exchange->bulk : NULL;
         const uint64_t before = connection->received;
         struct reply *reply = connection_receive(connection, wanted, bulk, exchange->bulk_room);
         c->store.server.stats.bytes_received += connection->received - before;
         if (reply == NULL)
             break;
-        carrier_reply(c, node, reply, object);
+        events_reply(c, node, reply, object);
         if (object != NULL)
             freeReplyObject(object);
     }
@@ -96,7 +96,7 @@ void pipes_polled(struct carrier *c, struct node *node, const struct pollfd *rea
     } else if (!alive) {
         pipes_lose(c, node);
     } else if (connection->opening == 0) { /* there may be words of the server already: they wait */
-        carrier_note_link(c, pipe_of(node)->context->fd);
-        carrier_opened(c, node);
+        setup_note_link(c, pipe_of(node)->context->fd);
+        events_opened(c, node);
     }
 }

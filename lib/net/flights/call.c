@@ -132,7 +132,7 @@ void call_note_progress(struct call *call)
 void call_end_flight(struct carrier *c, struct flight *flight)
 {
     struct call *call = flight->call;
-    const uint32_t replies = flight->exchange.replies > 0 ? flight->exchange.replies : 1; /* see task.h */
+    const uint32_t replies = exchange_replies(&flight->exchange);
 
     flight_end_proof(flight);
     if (flight->index < flight->told)

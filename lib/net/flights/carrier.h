@@ -29,7 +29,7 @@ TAILQ_HEAD(calls, call);
 
 struct pipe_class {
     /* Begins to connect. OK: the node's state is NODE_OPENING, until the driver calls
-     * carrier_opened, or NODE_GREETING if it is connected. */
+     * events_opened, or NODE_GREETING if it is connected. */
     hibloom_status (*open)(struct carrier *, struct node *, struct error *);
     bool (*is_alive)(struct node *); /* nothing is on its way; false: the server has hung up */
     void (*put)(struct node *, const char *bytes, size_t len); /* whole commands */
@@ -69,10 +69,10 @@ struct carrier {
     struct calls asleep;   /* each until its own wake_at; the earliest of them: */
     uint64_t wake_at;
     struct outbox outbox; /* for the next call that writes: most leave nothing in it */
-    bool held;            /* calls are begun, and none goes on until all have */
+    bool gathers;         /* calls are begun, and none goes on until all have */
     bool in_step;         /* no node gets more before all have answered, so that calls share their round trips */
-    bool by_turns;        /* the driver calls carrier_flush once the loop turns: till then a proof may get old */
-    bool timed;           /* the driver calls carrier_tick when it is time, whatever else comes */
+    bool by_turns;        /* the driver calls events_flush once the loop turns: till then a proof may get old */
+    bool timed;           /* the driver calls events_tick when it is time, whatever else comes */
     uint64_t numbers;     /* flights sent so far: the number of the next */
     uint64_t revivals;    /* new connections so far for calls that have failed */
     uint64_t random;      /* for the pauses between tries */
@@ -81,7 +81,7 @@ struct carrier {
 /* A server may have another place now. */
 void carrier_note_stale(struct carrier *);
 
-/* Is it certain that carrier_tick will be called again? */
+/* Is it certain that events_tick will be called again? */
 bool carrier_can_wait(const struct carrier *);
 
 /* Notes why a node is of no use just now. Writes that to the log once, with `more` behind it. The node is of use
@@ -90,7 +90,7 @@ void carrier_note_trouble(struct node *, hibloom_status, const char *words);
 void carrier_tell_trouble(const struct carrier *, struct node *, const char *more);
 void carrier_end_trouble(struct node *);
 
-/* The node gave no locations. The words name a Sentinel; carrier_error names a cluster's node. */
+/* The node gave no locations. The words name a Sentinel; events_error names a cluster's node. */
 void carrier_note_untold(struct carrier *, const struct node *, hibloom_status, const char *words);
 
 /* "host:port", "unix:///path". Returns buf. */

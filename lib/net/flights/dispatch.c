@@ -272,7 +272,7 @@ static void hold(struct flight *flight, const struct reply *reply, bool refused,
 
 static void take_last(struct carrier *c, struct node *node, struct flight *flight, bool good)
 {
-    const bool late = guard_is_old(flight->proof_ns);
+    const bool late = proof_is_old(flight->proof_ns);
     struct call *call = flight->call;
 
     (void)flights_take(&node->sent);

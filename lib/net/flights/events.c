@@ -31,7 +31,7 @@ static void take_outbox(struct carrier *c, struct call *call)
             continue;
         }
         task_no_memory(call->task);
-        for (uint32_t index = 0; index < exchange->replies; index++)
+        for (uint32_t index = 0; index < exchange_replies(exchange); index++)
             task_reply(call->task, exchange->tag, index, NULL);
         call_set_runnable(c, call);
     }
@@ -126,7 +126,7 @@ static void flush(struct carrier *c)
 
     for (unsigned i = 0; i < c->topology.count; i++) {
         struct node *node = c->topology.nodes[i];
-        if (waits && node->held < HELD_MOST)
+        if (waits && node->unwritten_bytes < UNWRITTEN_MOST)
             continue;
         node_greet_again(c, node); /* touches that wait for the answer need no WAIT yet */
         replicas_wait(c, node);
@@ -142,7 +142,7 @@ static void flush(struct carrier *c)
 
 static void settle(struct carrier *c)
 {
-    if (c->held)
+    if (c->gathers)
         return;
     do {
         dispatch_ask_on(c);
@@ -157,13 +157,13 @@ static void settle(struct carrier *c)
     } while (!TAILQ_EMPTY(&c->runnable) || c->locate.lost);
 }
 
-void carrier_flush(struct carrier *c)
+void events_flush(struct carrier *c)
 {
     flush(c);
     settle(c);
 }
 
-void carrier_begin(struct carrier *c, struct call *call, struct task *task)
+void events_begin(struct carrier *c, struct call *call, struct task *task)
 {
     *call = (struct call){.task = task, .number = ++c->store.server.stats.calls, .revivals = c->revivals};
     call->heard_ns = task_heard_ns(task);
@@ -176,14 +176,14 @@ void carrier_begin(struct carrier *c, struct call *call, struct task *task)
     settle(c);
 }
 
-void carrier_hold(struct carrier *c)
+void events_gather(struct carrier *c)
 {
-    c->held = true;
+    c->gathers = true;
 }
 
-void carrier_release(struct carrier *c)
+void events_go(struct carrier *c)
 {
-    c->held = false;
+    c->gathers = false;
     settle(c);
 }
 
@@ -207,7 +207,7 @@ static void drop_canceled(struct carrier *c, struct flights *flights, const hibl
             flights_put(flights, flight);
 }
 
-void carrier_cancel(struct carrier *c, const hibloom *filter)
+void events_cancel(struct carrier *c, const hibloom *filter)
 {
     for (struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls)) {
         if (!task_is_of(call->task, filter))
@@ -223,7 +223,7 @@ void carrier_cancel(struct carrier *c, const hibloom *filter)
     settle(c);
 }
 
-void carrier_end(struct carrier *c, struct call *call)
+void events_end(struct carrier *c, struct call *call)
 {
     TAILQ_REMOVE(&c->ended, call, in_calls);
     replicas_forget(call);
@@ -239,7 +239,7 @@ void carrier_end(struct carrier *c, struct call *call)
 
 /* ---- Events ------------------------------------------------------------------------------------- */
 
-void carrier_opened(struct carrier *c, struct node *node)
+void events_opened(struct carrier *c, struct node *node)
 {
     node->state = NODE_GREETING;
     if (node_greet(c, node) != HIBLOOM_OK)
@@ -247,7 +247,7 @@ void carrier_opened(struct carrier *c, struct node *node)
     settle(c);
 }
 
-bool carrier_wants_object(const struct node *node)
+bool events_wants_object(const struct node *node)
 {
     return node->sent.first->kind == FLIGHT_GREETING || node->sent.first->kind == FLIGHT_LOCATE;
 }
@@ -262,7 +262,7 @@ static void take_location(struct carrier *c, struct node *node, struct flight *f
     dispatch_take_location(c, node, index, last, object);
 }
 
-void carrier_reply(struct carrier *c, struct node *node, struct reply *reply, const redisReply *object)
+void events_reply(struct carrier *c, struct node *node, struct reply *reply, const redisReply *object)
 {
     struct flight *flight = node->sent.first;
 
@@ -284,13 +284,13 @@ void carrier_reply(struct carrier *c, struct node *node, struct reply *reply, co
     settle(c);
 }
 
-void carrier_lost(struct carrier *c, struct node *node, hibloom_status status, const char *words)
+void events_lost(struct carrier *c, struct node *node, hibloom_status status, const char *words)
 {
     node_lose(c, node, status, words);
     settle(c);
 }
 
-bool carrier_tick(struct carrier *c)
+bool events_tick(struct carrier *c)
 {
     struct call *next;
 
@@ -313,12 +313,12 @@ bool carrier_tick(struct carrier *c)
     return true;
 }
 
-uint64_t carrier_wake_at(const struct carrier *c)
+uint64_t events_wake_at(const struct carrier *c)
 {
     return TAILQ_EMPTY(&c->asleep) ? 0 : c->wake_at;
 }
 
-hibloom_status carrier_error(struct carrier *c, const struct call *call)
+hibloom_status events_error(struct carrier *c, const struct call *call)
 {
     const struct node *at = call->at == NULL && !c->topology.clustered ? c->topology.nodes[0] : call->at;
     const struct task *task = call->task;

@@ -19,7 +19,7 @@ static void shut(struct carrier *c, struct node *node)
     node->state = NODE_CLOSED;
     node->waits = node->wants_wait = false;
     node->unwritten = NULL;
-    node->held = 0;
+    node->unwritten_bytes = 0;
 }
 
 void node_send(struct carrier *c, struct node *node, struct flight *flight)
@@ -32,7 +32,7 @@ void node_send(struct carrier *c, struct node *node, struct flight *flight)
     flights_put(&node->sent, flight);
     if (node->unwritten == NULL)
         node->unwritten = flight;
-    node->held += flight->len + flight->exchange.payload_len;
+    node->unwritten_bytes += flight->len + flight->exchange.payload_len;
     node->wants_wait = node->wants_wait || flight->kind == FLIGHT_TOUCH;
     if (flight->call != NULL)
         flight->call->sent++;
@@ -44,7 +44,7 @@ static void prove_again(struct flight *flight)
 {
     const struct call *call = flight->call;
 
-    if (call == NULL || flight->proving || !guard_is_old(flight->seen_ns))
+    if (call == NULL || flight->proving || !proof_is_old(flight->seen_ns))
         return;
     if (call->late >= 2 && clock_now_ns() - flight->seen_ns < 2 * call->slow_ns) /* the server is slow */
         return;
@@ -152,7 +152,7 @@ hibloom_status node_flush(struct carrier *c, struct node *node, struct error *er
     for (struct flight *flight = node->unwritten; flight != NULL; flight = flight->next)
         write_flight(c, node, flight);
     node->unwritten = NULL;
-    node->held = 0;
+    node->unwritten_bytes = 0;
     c->store.server.stats.round_trips++;
     return c->pipes->flush(c, node, error);
 }

@@ -19,12 +19,12 @@ hibloom_status node_flush(struct carrier *, struct node *, struct error *);
 
 /* So many bytes wait for no other node. To make 1,000 filters takes less. The next commands of a large call are on
  * their way while it is answered. */
-#define HELD_MOST ((size_t)4 << 20)
+#define UNWRITTEN_MOST ((size_t)4 << 20)
 
 /* What is to be written does not wait for the answers of other nodes. */
 static inline void node_hurry(struct node *node)
 {
-    node->held = node->unwritten != NULL ? HELD_MOST : 0;
+    node->unwritten_bytes = node->unwritten != NULL ? UNWRITTEN_MOST : 0;
 }
 
 /* The connection is made: says who we are. */

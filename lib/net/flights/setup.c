@@ -36,7 +36,7 @@ static uint32_t server_of(const struct redis_store *store, uint16_t slot)
     return node != NULL ? node->number : REDIS_SERVERS_MAX;
 }
 
-bool carrier_make(struct carrier *c, struct store_settings *settings, const struct pipe_class *pipes)
+bool setup_make(struct carrier *c, struct store_settings *settings, const struct pipe_class *pipes)
 {
     c->settings = c->store.base.settings = settings;
     c->pipes = pipes;
@@ -76,7 +76,7 @@ static bool is_here(int fd)
            (peer.any.sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&peer.v6.sin6_addr));
 }
 
-void carrier_note_link(struct carrier *c, int fd)
+void setup_note_link(struct carrier *c, int fd)
 {
     double *const mb_s = &c->store.server.cost.link_mb_s;
 
@@ -90,7 +90,7 @@ static void free_flights(struct flights *flights)
         flight_free(flight);
 }
 
-void carrier_free(struct carrier *c)
+void setup_free(struct carrier *c)
 {
     for (struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls)) {
         free_flights(&call->waiting);

@@ -5,10 +5,10 @@
 #include "net/flights/carrier.h"
 
 /* Takes the settings over, as those of the store. False: out of memory. */
-bool carrier_make(struct carrier *, struct store_settings *, const struct pipe_class *);
-void carrier_free(struct carrier *);
+bool setup_make(struct carrier *, struct store_settings *, const struct pipe_class *);
+void setup_free(struct carrier *);
 
 /* A new connection. The store's link is its slowest one's, unless the caller has said how fast it is. */
-void carrier_note_link(struct carrier *, int fd);
+void setup_note_link(struct carrier *, int fd);
 
 #endif

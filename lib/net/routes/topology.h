@@ -61,7 +61,7 @@ struct node {
     uint64_t revived;         /* its last new connection for failed calls, by number (carrier.revivals); 0: none */
     uint64_t refused_by;      /* the last call that got no connection; 0: none */
     struct flight *unwritten; /* the first of those sent since the last flush; NULL: none */
-    size_t held;              /* their bytes */
+    size_t unwritten_bytes;   /* their bytes */
     bool says_replica;        /* a primary of the map, whose greeting said that it is a replica */
     bool leave;               /* it is no longer what it was: closed once all answers have come */
     uint64_t asked;           /* the last round of locating that asked it */

@@ -1,23 +1,58 @@
-/* async_calls.c: calls on a loop's store, each as a work; and calls that may wait or not. See filter/async.h. */
+/* how.c: a call is made, and waits; or it becomes a work on its store's loop. See how.h. */
+#include "filter/how.h"
 #include "base/alloc.h"
 #include "filter/async.h"
 #include "filter/filter.h"
+#include "redis/item_call.h"
 #include "redis/links.h"
 #include "redis/list.h"
-#include "redis/sieve.h"
 
 #include <string.h>
+
+/* ---- May it be made, and how does it end? ------------------------------------------------------ */
+
+hibloom_status how_check(hibloom_store *store, const struct how *how, size_t n)
+{
+    if (store->class == NULL)
+        return HIBLOOM_EINVAL; /* its error already says why there is no store */
+    if (how->async && store->async == NULL)
+        return error_set(&store->error, HIBLOOM_ENOTSUP, "calls on this store wait: use hibloom_%s", how->name);
+    if (!how->async && store->async != NULL)
+        return error_set(&store->error, HIBLOOM_ENOTSUP, "this store is on an event loop: use hibloom_async_%s",
+                         how->name);
+    return store->async != NULL ? async_may_call(store->async, how, n) : HIBLOOM_OK;
+}
+
+bool how_is_task(const hibloom_store *store)
+{
+    return store->async != NULL && store == &store->async->looped.carrier.store.base;
+}
+
+hibloom_status how_end(hibloom_store *store, hibloom *filter, hibloom_status status, const struct how *how)
+{
+    struct async *async = store->async;
+
+    if (async == NULL || status != HIBLOOM_OK)
+        return status;
+    struct work *work = async->spare_ended;
+    async->spare_ended = NULL;
+    *work = (struct work){.async = async, .filter = filter, .done = how->done, .data = how->data};
+    async_accept(work);
+    async_end(work);
+    looped_watch(&async->looped);
+    return HIBLOOM_OK;
+}
 
 /* ---- The whole filter ----------------------------------------------------------------------- */
 
 struct links_work {
     struct work work;
     struct links links;
-    struct links_call call;
+    struct links_args call;
     struct request wanted;
 };
 
-static hibloom_status hand_over(const struct links_call *call, hibloom_status status, const struct store_count *count,
+static hibloom_status hand_over(const struct links_args *call, hibloom_status status, const struct store_count *count,
                                 bool wanted)
 {
     const bool opened = call->goal == LINKS_OPEN && status == HIBLOOM_OK;
@@ -50,7 +85,7 @@ static hibloom_status finish_links(struct work *work, hibloom_status status)
                              filter->name);
 }
 
-hibloom_status links_call(hibloom_store *store, const struct links_call *call, const struct how *how)
+hibloom_status how_links(hibloom_store *store, const struct links_args *call, const struct how *how)
 {
     hibloom *filter = call->made != NULL ? call->made : call->filter;
     struct store_count count;
@@ -112,9 +147,13 @@ static struct items_work *copy_items(struct async *async, const struct how *how,
     return own;
 }
 
-hibloom_status async_items(hibloom *filter, enum store_call call, const hibloom_item *items, size_t n, bool *answers,
-                           const struct how *how)
+hibloom_status how_items(hibloom *filter, enum store_call call, const hibloom_item *items, size_t n, bool *answers,
+                         const struct how *how)
 {
+    if (!how_is_task(filter->store)) {
+        const hibloom_status status = n > 0 ? filter->store->class->items(filter, call, items, n, answers) : HIBLOOM_OK;
+        return how_end(filter->store, filter, status, how);
+    }
     struct items_work *own = copy_items(filter->store->async, how, items, n);
 
     if (own == NULL)
@@ -151,10 +190,51 @@ static hibloom_status finish_list(struct work *work, hibloom_status status)
     return goes_on && work->next == NULL ? HIBLOOM_ECANCELED : status;
 }
 
-hibloom_status async_list(hibloom_store *store, const char *pattern, hibloom_list_fn *each, void *each_data,
-                          const struct how *how)
+struct listed {
+    struct async *async;
+    hibloom_list_fn *each;
+    void *data;
+};
+
+static bool list_one(const char *name, void *data)
+{
+    const struct listed *listed = data;
+
+    return listed->each(name, listed->data) && !listed->async->looped.closing;
+}
+
+/* Its owner's function may make calls in the middle of it, and free the store. */
+static hibloom_status list_at_once(hibloom_store *store, const char *pattern, hibloom_list_fn *each, void *each_data,
+                                   const struct how *how)
+{
+    struct async *async = store->async;
+    struct listed listed = {async, each, each_data};
+
+    if (async == NULL)
+        return store->class->list(store, pattern, each, each_data);
+    struct work *own = async->spare_ended; /* calls of `each` have theirs */
+    async->spare_ended = NULL;
+    looped_enter(&async->looped);
+    hibloom_status status = store->class->list(store, pattern, list_one, &listed);
+    if (async->looped.closing) {
+        alloc.free(own);
+        status = HIBLOOM_ECANCELED;
+    } else {
+        alloc.free(async->spare_ended);
+        async->spare_ended = own;
+        status = how_end(store, NULL, status, how);
+    }
+    looped_leave(&async->looped);
+    return status;
+}
+
+hibloom_status how_list(hibloom_store *store, const char *pattern, hibloom_list_fn *each, void *each_data,
+                        const struct how *how)
 {
     const size_t len = strlen(pattern) + 1;
+
+    if (!how_is_task(store))
+        return list_at_once(store, pattern, each, each_data, how);
     struct list_work *own = async_new_work(store->async, how, sizeof *own + len, 0, finish_list);
 
     if (own == NULL)

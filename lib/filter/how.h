@@ -1,0 +1,52 @@
+/* how.h: how a call ends: it waits, or its function is called later, from a loop.
+ *
+ *   hibloom_X, hibloom_async_X -> one function, which is told how -> checks -> a task
+ *                                     waits: the store runs it
+ *                                     later: a work has it (async.h) -> its owner's function
+ *
+ * A store in memory has no tasks. There the call is made at once, and only its function waits for the loop. */
+#ifndef HIBLOOM_FILTER_HOW_H
+#define HIBLOOM_FILTER_HOW_H
+
+#include "base/store.h"
+#include "hibloom/async.h"
+
+struct how {
+    const char *name; /* of the function, behind its prefix */
+    bool async;
+    hibloom_done_fn *done;
+    void *data;
+};
+
+#define WAITS(name) (&(const struct how){#name, false, NULL, NULL})
+#define LATER(name) (&(const struct how){#name, true, done, data})
+
+/* May a call of n items be made so on this store? */
+hibloom_status how_check(hibloom_store *, const struct how *, size_t n);
+
+/* Does the store's loop carry tasks? */
+bool how_is_task(const hibloom_store *);
+
+/* The call was made at once. Its status; on a loop its function is called later. */
+hibloom_status how_end(hibloom_store *, hibloom *, hibloom_status, const struct how *);
+
+/* ---- Calls that are one task, once how_check allows them --------------------------------------- */
+
+hibloom_status how_items(hibloom *, enum store_call, const hibloom_item *, size_t n, bool *answers, const struct how *);
+hibloom_status how_list(hibloom_store *, const char *pattern, hibloom_list_fn *, void *each_data, const struct how *);
+
+/* `made`: it is not open, and the call's. It is opened, and goes to *out, or its filter becomes that of `filter`; or it is
+ * there for its name alone. */
+struct request;
+struct links_args {
+    enum links_goal goal;
+    hibloom *filter, *made; /* NULL: none */
+    const struct request *wanted;
+    uint64_t ms;
+    hibloom **out;
+    hibloom_info *info; /* of a count; NULL: it is none */
+    size_t size;
+};
+hibloom_status how_links(hibloom_store *, const struct links_args *, const struct how *);
+
+#endif
