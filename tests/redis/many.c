@@ -48,6 +48,7 @@ static uint64_t round_trips(const struct backend *b)
     return test_stats(b->store).round_trips;
 }
 
+/* And one more wherever a second has passed, to ask which run the server is. */
 static void filters_are_made_in_four_round_trips_and_opened_in_one(void **state)
 {
     struct backend *b = *state;
@@ -56,14 +57,14 @@ static void filters_are_made_in_four_round_trips_and_opened_in_one(void **state)
     hibloom_close(backend_open(b, TEST_NAME, TEXT)); /* the connection, and the scripts */
     before = round_trips(b);
     open_all(b, FILTERS);
-    assert_in_range(round_trips(b) - before, 1, 4);
+    assert_in_range(round_trips(b) - before, 1, 4 + FEW);
     for (size_t i = 0; i < FILTERS; i++) {
         assert_true(hibloom_created(filters[i]));
         hibloom_close(filters[i]);
     }
     before = round_trips(b);
     assert_ok(hibloom_open_many(filters, b->store, names, FILTERS, NULL, each), b->store);
-    assert_int_equal(round_trips(b) - before, 1);
+    assert_in_range(round_trips(b) - before, 1, 2);
     assert_false(hibloom_created(filters[7]));
     drop_all(b, FILTERS);
 }

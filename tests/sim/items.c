@@ -122,11 +122,12 @@ bool grew_apart(int name)
     return misled && world_had(FAULT_ISOLATE) && kind_of(name)->growing && world.last_us[CAUSE_LOSS] != 0;
 }
 
-/* A server that was a replica meanwhile tells so within a second. Until then near items are not sent. */
+/* A server that was a replica meanwhile tells so within a second. Until then near items are not sent. One part of pairs may
+ * end before another part hears of it. */
 static bool knows_an_older_run(const struct call *c)
 {
     return world.plan->client[c->client].near == 1 && world.plan->topology == STANDALONE &&
-           !world_told(c->client, root_key(c->name));
+           (!world_told(c->client, root_key(c->name)) || (c->by_pairs && !c->knew_run));
 }
 
 static void check_new(const struct call *c, int item, unsigned is_new)

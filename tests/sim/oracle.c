@@ -151,7 +151,9 @@ static bool has_another(const struct call *c, bool same)
 /* At one address clients take any server for a primary, and it tells by INFO that its data are those of another one. */
 static bool has_met_run(const struct call *c)
 {
-    return world.plan->topology == STANDALONE ? world_told(c->client, root_key(c->name)) : world.by_primary[c->client];
+    return world.plan->topology == STANDALONE
+               ? world_told(c->client, root_key(c->name)) || world_must_have_told(c->begun_us, c->held_us)
+               : world.by_primary[c->client];
 }
 
 /* Each handle is told once of another run of the server. On a loop a call that began earlier may be told, and end later.
@@ -175,7 +177,9 @@ static void check_told(const struct call *c, hibloom_status status)
         return;
     }
     /* one part of pairs may have been answered before another part met the other run */
-    const bool met = !c->by_pairs || world.connects_most[c->client] == 0;
+    const bool met = !c->by_pairs ||
+                     (world.connects_most[c->client] == 0 &&
+                      (world.plan->topology != STANDALONE || world_must_have_told(c->begun_us, c->held_us)));
     if (other && now == c->run && met && !s->accept_restarts && !s->from_replicas && s->near < 2 &&
         !caused(CAUSE_SLOTS, 1) && !caused(CAUSE_DENIAL, 1) && !has_another(c, false) &&
         !(world.plan->topology == CLUSTER && (has_several_keys(c->name) || kind_of(c->name)->growing)))
@@ -225,6 +229,7 @@ void oracle_begin(struct call *c)
     c->ready = n->ready - (n->seen.status == 0);
     c->raw_at_begin = n->seen.status;
     c->run = world_run(root_key(c->name));
+    c->knew_run = world_told(c->client, root_key(c->name));
     c->alone = true;
     times_begin(c);
     windows_begin(c);

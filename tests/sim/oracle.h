@@ -35,6 +35,7 @@ struct call {
     bool doubtful;           /* something was sent again */
     bool canceled;           /* its filter was closed meanwhile */
     uint64_t run;            /* of the root's server, as it began */
+    bool knew_run;           /* and whether server 0 had told its client of that */
     bool alone;              /* no other call on the name was on its way meanwhile */
     bool undisturbed;        /* none that may change keys, or times to live */
     bool grows;              /* it has made a link, or told of one */

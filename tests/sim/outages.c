@@ -35,7 +35,7 @@ static void promote(int replica, int primary)
     servers[replica].node.branched_from = servers[replica].node.history;
     servers[replica].node.branched_at = servers[replica].applied;
     servers[replica].node.offset += 1000000;
-    servers[replica].node.history = new_history();
+    take_history(&servers[replica], new_history());
     slots_take_over(replica, primary);
     view.master = replica;
     net_at(net_now_us() + 20000 + world.take_overs * 400000 % 1000000, tell_old_view, NULL);

@@ -52,12 +52,19 @@ unsigned new_history(void)
     return ++histories;
 }
 
+void take_history(struct server *s, unsigned history)
+{
+    s->node.history = history;
+    s->since_us = net_now_us();
+    s->since_held_us = world.held_us;
+}
+
 void new_run(struct server *s)
 {
     s->run++;
     note(CAUSE_RESTART);
     snprintf(s->node.run_id, sizeof s->node.run_id, "%08x%032x", (unsigned)(s - servers) + 1, s->run);
-    s->node.history = new_history();
+    take_history(s, new_history());
     s->node.branched_from = 0;
 }
 
@@ -105,7 +112,7 @@ void resync(int replica, int primary)
 
     forget_blocks(s);
     s->node.branched_from = can_catch_up(s, &servers[primary]) ? s->node.history : 0;
-    s->node.history = servers[primary].node.history;
+    take_history(s, servers[primary].node.history);
     s->primary = peers[replica].primary = primary;
     s->node.replica = true;
     s->node.primary_port = servers[primary].node.port;

@@ -23,8 +23,9 @@ struct server {
     struct cluster map; /* its own, once it is isolated */
     struct slot_range ranges[12];
     char denied[PLACE_SIZE];
-    unsigned run;     /* another one after each restart */
-    uint64_t slow_us; /* that a connection takes */
+    unsigned run;                     /* another one after each restart */
+    uint64_t since_us, since_held_us; /* when it took the history that it has; and world.held_us then */
+    uint64_t slow_us;                 /* that a connection takes */
 };
 
 extern struct server servers[SERVERS];
@@ -45,7 +46,8 @@ void new_run(struct server *);
 void catch_up(struct server *, bool all); /* applies what has come by now */
 void forget_blocks(struct server *);      /* what is on its way to it */
 void resync(int replica, int primary);
-void replicate(int from);                                         /* what it has just changed, as one block */
+void replicate(int from); /* what it has just changed, as one block */
+void take_history(struct server *, unsigned history);
 unsigned new_history(void);                                       /* of a new primary */
 int replicas_at(int primary, uint64_t offset, uint64_t *next_us); /* how many have that, and when one gets more */
 

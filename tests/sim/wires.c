@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KEPT_US 200000 /* between two dumps of a server */
+#define KEPT_US 200000     /* between two dumps of a server */
+#define TELLING_US 1200000 /* a connection asks once a second which run its server is (hibloom.h) */
 
 static struct wire *wires;
 static uint64_t held_until; /* some of them, at most */
@@ -125,6 +126,14 @@ bool world_told(int client, struct blob key)
     return met[client].told == world_run(key);
 }
 
+bool world_must_have_told(uint64_t us, uint64_t held_us)
+{
+    const struct server *s = &servers[0];
+    const uint64_t held = held_us > s->since_held_us ? held_us - s->since_held_us : 0;
+
+    return us > s->since_us + TELLING_US + held;
+}
+
 static bool find_place(struct wire *wire, struct anchor *at, size_t argc, const struct blob *argv)
 {
     const size_t i = argc > 3 && blob_equals(argv[0], (struct blob){"EVAL", 4}) ? 3 : 1;
@@ -233,6 +242,15 @@ static void check_read_only(struct wire *wire)
     wire->refused_call = call;
 }
 
+/* Behind Sentinels a connection asks first whether its server is the master, by ROLE (docs/access.md). */
+static void check_master(const struct wire *wire, struct blob key)
+{
+    if (world.plan->topology == SENTINEL && wire->knew && servers[wire->server].primary >= 0 && key.len > 0 &&
+        world.plan->client[wire->client].from_replicas == 0 && !world_had(FAULT_DENY))
+        oracle_fail("client %d takes server %d for the master, which was a replica as it connected", wire->client,
+                    wire->server);
+}
+
 /* What a client may go by: whether what answers it is the truth. */
 static void note_server(struct wire *wire)
 {
@@ -298,6 +316,7 @@ static void execute(struct wire *wire, const struct anchor *at, size_t argc, con
     char text[160], second[100];
 
     note_server(wire);
+    check_master(wire, key);
     s->node.now_us = clock_at(s);
     keep_dump(s);
     struct command_seen seen = {.client = wire->client,

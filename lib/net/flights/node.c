@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define GREETING_NS UINT64_C(1000000000) /* a fail-over and back that loses writes takes longer */
+#define LATE_GREETINGS 3u                /* in a row */
 
 /* ---- Nodes ------------------------------------------------------------------------------- */
 
@@ -219,6 +220,17 @@ void node_lose(struct carrier *c, struct node *node, hibloom_status status, cons
     fail_flights(c, node, &pending, status, words, false);
 }
 
+/* The answer is as old as the question: the client may have stood still before it read it. So it asks again if the answer is
+ * late. If all answers are, the server is slow, and they have to do. */
+static void note_greeted(struct node *node, uint64_t asked_ns)
+{
+    const uint64_t now = clock_now_ns();
+    const bool late = now > asked_ns + GREETING_NS, asks = late && node->late_greetings < LATE_GREETINGS;
+
+    node->greeted_ns = late && !asks ? now : asked_ns;
+    node->late_greetings = asks ? node->late_greetings + 1 : 0;
+}
+
 void node_take_greeting(struct carrier *c, struct node *node, struct flight *flight, const redisReply *object)
 {
     struct greeting *g = &node->greeting;
@@ -232,6 +244,7 @@ void node_take_greeting(struct carrier *c, struct node *node, struct flight *fli
     }
     if (flight->index < flight->exchange.replies)
         return;
+    note_greeted(node, flight->proof_ns);
     flight_free(flights_take(&node->sent));
     if (!g->again)
         settings_log(c->settings, HIBLOOM_LOG_INFO, "%s: connected", carrier_where(c, node, where, sizeof where));
@@ -248,7 +261,6 @@ void node_take_greeting(struct carrier *c, struct node *node, struct flight *fli
         for (struct flight *waiting = node->pending.first; waiting != NULL; waiting = waiting->next)
             flight_begin_proof(waiting);
     }
-    node->greeted_ns = clock_now_ns();
     make_ready(c, node);
     node_hurry(node);
 }

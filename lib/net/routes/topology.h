@@ -51,7 +51,8 @@ struct node {
     bool told;             /* that was logged */
     bool hopeless;         /* it could not be reached, which no other try mends */
     struct server_run run;
-    uint64_t greeted_ns; /* when a greeting was answered last */
+    uint64_t greeted_ns;     /* when the last greeting was written that has been answered */
+    unsigned late_greetings; /* in a row, whose answer was that old when it was read */
     struct greeting greeting;
     struct flights pending; /* until it is ready */
     struct flights sent;
