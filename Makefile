@@ -271,8 +271,8 @@ soak: $(BUILD)/tests/soak/soak
 
 # Everything with all items, and faults for two minutes a program (FAULTS_SECONDS=0: at every place). Then under valgrind,
 # which does not follow the children that a test execs: so it shows nothing of the command and of sharing. Left out, too, are
-# those that count answers in memory or replace malloc, and arithmetic.
-NOT_UNDER_VALGRIND := cli/% share/% unit/sizing redis/%rates fault/memory async/memory async/links_cost
+# those that count answers in memory or guards, or replace malloc, and arithmetic.
+NOT_UNDER_VALGRIND := cli/% share/% unit/sizing redis/%rates redis/guard_cost fault/memory async/memory async/links_cost
 check-long: all examples $(PROGRAMS)
 	@HIBLOOM_TEST_LONG=1 TEST_TIMEOUT=86400 $(RUN_TESTS) tests/model/run.py $(PROGRAMS)
 	@TEST_TIMEOUT=1200 \

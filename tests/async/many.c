@@ -51,7 +51,8 @@ static void one_that_is_gone_fails_alone(void **state)
         assert_int_equal(test_count_true(answers, FILTERS), FILTERS);
         const uint64_t before = test_stats(async).round_trips;
         assert_ok(AWAIT(loop, &o, hibloom_async_contains_pairs(pairs, FILTERS, answers, NULL, on_done, &o)), async);
-        assert_int_equal(test_stats(async).round_trips - before, !memory);
+        /* and one more if a second has passed, to ask which run the server is */
+        assert_in_range(test_stats(async).round_trips - before, !memory, 2 * !memory);
         assert_int_equal(test_count_true(answers, FILTERS), FILTERS);
         assert_ok(AWAIT(loop, &o, hibloom_async_drop(filters[77], on_done, &o)), async);
         assert_ok(AWAIT(loop, &o, hibloom_async_contains_pairs(pairs, FILTERS, answers, each, on_done, &o)), async);
