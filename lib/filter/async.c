@@ -1,7 +1,7 @@
 /* async.c: a store on an event loop: how it comes to be and goes, and which functions it calls. See async.h. */
 #include "filter/async.h"
 #include "base/alloc.h"
-#include "filter/filter.h"
+#include "filter/handle.h"
 #include "memory/memory.h"
 
 #include <hiredis/async.h>

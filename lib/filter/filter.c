@@ -1,6 +1,6 @@
 /* filter.c: calls on open filters, and on filters by their name. They check the caller's arguments, and the rest is the
  * store's. */
-#include "filter/filter.h"
+#include "filter/handle.h"
 #include "filter/how.h"
 #include "spec/positions.h"
 #include "spec/spec.h"

@@ -1,7 +1,7 @@
-/* handle.c: a filter's handle: made, given to its caller, moved, closed. And what it says of itself. */
+/* handle.c: a filter's handle: made, given to its caller, moved, closed. And what it says of itself. See handle.h. */
+#include "filter/handle.h"
 #include "base/alloc.h"
 #include "filter/async.h"
-#include "filter/filter.h"
 #include "redis/link.h"
 #include "spec/spec.h"
 

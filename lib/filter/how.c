@@ -2,7 +2,7 @@
 #include "filter/how.h"
 #include "base/alloc.h"
 #include "filter/async.h"
-#include "filter/filter.h"
+#include "filter/handle.h"
 #include "redis/item_call.h"
 #include "redis/links.h"
 #include "redis/list.h"

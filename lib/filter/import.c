@@ -9,7 +9,7 @@
 #include "base/alloc.h"
 #include "base/number.h"
 #include "bits/bits.h"
-#include "filter/filter.h"
+#include "filter/handle.h"
 #include "filter/whole.h"
 
 #include <errno.h>

@@ -10,7 +10,7 @@
  * part is a work, and the call itself is one that ends behind them. */
 #include "base/alloc.h"
 #include "filter/async.h"
-#include "filter/filter.h"
+#include "filter/handle.h"
 #include "redis/item_call.h"
 #include "redis/links.h"
 #include "redis/store.h"

@@ -1,6 +1,6 @@
 /* open.c: a filter is opened, attached or opened again, by what its caller's text says. */
 #include "base/alloc.h"
-#include "filter/filter.h"
+#include "filter/handle.h"
 #include "filter/how.h"
 #include "redis/link.h"
 #include "redis/prefer.h"

@@ -6,7 +6,7 @@
  * In memory it is one step. An earlier call whose answer was lost may have done it. Then the filter is no longer
  * under its old name and has the new one. */
 #include "filter/whole.h"
-#include "filter/filter.h"
+#include "filter/handle.h"
 
 #include <string.h>
 

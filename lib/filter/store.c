@@ -1,7 +1,7 @@
 /* store.c: making a store of whatever kind its URI says, and what all kinds have in common. */
 #include "base/alloc.h"
 #include "filter/async.h"
-#include "filter/filter.h"
+#include "filter/handle.h"
 #include "memory/memory.h"
 #include "net/drivers/blocking.h"
 

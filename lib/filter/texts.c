@@ -1,7 +1,7 @@
 /* texts.c: what a spec text means, without any store: its canonical form, its size, its speed. */
 #include "base/number.h"
 #include "filter/file.h"
-#include "filter/filter.h"
+#include "filter/handle.h"
 #include "hash/hash.h"
 #include "redis/cost.h"
 #include "redis/prefer.h"

@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "bits/bits.h"
 #include "filter/whole.h"
-#include "filter/filter.h"
+#include "filter/handle.h"
 #include "spec/spec.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* whole.c: a task of several steps, on one store or between two. See whole.h. */
 #include "filter/whole.h"
 #include "base/alloc.h"
-#include "filter/filter.h"
+#include "filter/handle.h"
 #include "spec/spec.h"
 
 #include <stdarg.h>

@@ -3,7 +3,7 @@
  * Each preset computes the same as one published program, with its arithmetic. Where the program rounds a double, so do
  * we, in its order of operations. One bit more or less would be another filter. */
 #include "spec/spec.h"
-#include "spec/spec_text.h"
+#include "spec/words.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -5,7 +5,7 @@
 #ifndef HIBLOOM_REQUEST_H
 #define HIBLOOM_REQUEST_H
 
-#include "spec/spec_text.h"
+#include "spec/words.h"
 
 #define REQUEST_SEED 33u /* digits of a seed, and its end */
 

@@ -2,7 +2,7 @@
  *
  * Processes compare the text, so it has one form, made by one function. Reading is more lenient: any order, presets,
  * sizes left to be computed. A seed may be secret: its copies are overwritten. */
-#include "spec/spec_text.h"
+#include "spec/words.h"
 #include "base/number.h"
 #include "hash/hash.h"
 

@@ -9,7 +9,7 @@
 #include "base/nearest.h"
 #include "base/number.h"
 #include "hash/hash.h"
-#include "spec/spec_text.h"
+#include "spec/words.h"
 
 #include <ctype.h>
 #include <inttypes.h>

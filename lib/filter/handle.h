@@ -1,6 +1,6 @@
-/* filter.h: handles, from the first to the last call that uses one. */
-#ifndef HIBLOOM_FILTER_FILTER_H
-#define HIBLOOM_FILTER_FILTER_H
+/* handle.h: handles, from the first to the last call that uses one. */
+#ifndef HIBLOOM_FILTER_HANDLE_H
+#define HIBLOOM_FILTER_HANDLE_H
 
 #include "base/store.h"
 #include "spec/request.h"

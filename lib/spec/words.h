@@ -1,6 +1,6 @@
-/* spec_text.h: the content of a spec text. words.c reads its words; spec_text.c or preset.c makes a spec of them. */
-#ifndef HIBLOOM_SPEC_TEXT_H
-#define HIBLOOM_SPEC_TEXT_H
+/* words.h: the words of a spec text. words.c reads them; spec_text.c or preset.c makes a spec of them. */
+#ifndef HIBLOOM_WORDS_H
+#define HIBLOOM_WORDS_H
 
 #include "base/nearest.h"
 #include "spec/spec.h"
