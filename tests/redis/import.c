@@ -10,21 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static hibloom_store *store;
-
-static int set_up(void **state)
-{
-    (void)served_set_up(state);
-    store = test_connect_any_way(redis_server_uri(server), NULL);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    hibloom_store_free(store);
-    return served_tear_down(state);
-}
-
 /* ---- The server with the module -------------------------------------------------------- */
 
 enum { MODULE_ANSWERS = 8 };
@@ -120,7 +105,7 @@ static void assert_in(const struct module_vector *vector, void *data)
 {
     bool found = false;
 
-    assert_ok(hibloom_contains(data, vector->item, vector->len, &found), store);
+    assert_ok(hibloom_contains(data, vector->item, vector->len, &found), ours);
     assert_true(found);
 }
 
@@ -142,10 +127,10 @@ static void a_filter_of_the_module_is_taken_over(void **state)
     dump.piece = 1000;
     module_answer_all(&module, &dump);
     module_start(&module);
-    assert_ok(hibloom_import(&filter, store, "seen", module.store, "theirs"), store);
+    assert_ok(hibloom_import(&filter, ours, "seen", module.store, "theirs"), ours);
     module_vectors("cap=1000,", assert_in, filter);
     module_vectors("cap=1000,", assert_bits, &dump.link[0].hashes);
-    assert_ok(hibloom_add(filter, "fresh", 5, &flag), store);
+    assert_ok(hibloom_add(filter, "fresh", 5, &flag), ours);
     assert_true(flag);
     hibloom_close(filter);
 
@@ -156,7 +141,7 @@ static void a_filter_of_the_module_is_taken_over(void **state)
     free(heard);
     assert_int_equal(test_command(redis, "DBSIZE"), 1);
     assert_int_equal(test_command(redis, "TTL seen"), -1);
-    assert_ok(hibloom_open(&filter, store, "seen", NULL), store);
+    assert_ok(hibloom_open(&filter, ours, "seen", NULL), ours);
     module_vectors("cap=1000,", assert_in, filter);
     hibloom_close(filter);
     module_stop(&module);
@@ -170,7 +155,7 @@ static void assert_all_in(hibloom *filter, const char *prefix, unsigned n)
     for (unsigned i = 0; i < n; i++) {
         bool found = false;
         const int len = snprintf(item, sizeof item, "%s%u", prefix, i);
-        assert_ok(hibloom_contains(filter, item, (size_t)len, &found), store);
+        assert_ok(hibloom_contains(filter, item, (size_t)len, &found), ours);
         assert_true(found);
     }
 }
@@ -188,7 +173,7 @@ static void a_filter_of_several_links_is_taken_over(void **state)
     module_answer_all(&module, &dump);
     assert_int_equal(module.count, 5);
     module_start(&module);
-    assert_ok(hibloom_import(&filter, store, "seen", module.store, "theirs"), store);
+    assert_ok(hibloom_import(&filter, ours, "seen", module.store, "theirs"), ours);
     assert_all_in(filter, "in ", added);
     hibloom_close(filter);
     assert_int_equal(test_command(redis, "DBSIZE"), 3);
@@ -196,16 +181,16 @@ static void a_filter_of_several_links_is_taken_over(void **state)
         assert_true(test_command(redis, "STRLEN %s", keys[i]) > (long long)dump.link[i].bytes);
         assert_int_equal(test_command(redis, "TTL %s", keys[i]), -1);
     }
-    assert_ok(hibloom_open(&filter, store, "seen", NULL), store);
+    assert_ok(hibloom_open(&filter, ours, "seen", NULL), ours);
     assert_all_in(filter, "in ", added);
     for (unsigned i = 0; i < 100; i++) {
         const int len = snprintf(item, sizeof item, "later %u", i);
-        assert_ok(hibloom_add(filter, item, (size_t)len, NULL), store);
+        assert_ok(hibloom_add(filter, item, (size_t)len, NULL), ours);
     }
     assert_all_in(filter, "in ", added);
     assert_all_in(filter, "later ", 100);
     assert_int_equal(test_command(redis, "EXISTS seen:+3"), 1);
-    assert_ok(hibloom_drop(filter), store);
+    assert_ok(hibloom_drop(filter), ours);
     assert_int_equal(test_command(redis, "DBSIZE"), 0);
     hibloom_close(filter);
     module_stop(&module);
@@ -225,7 +210,7 @@ static void pieces_of_16_mb_are_taken_over(void **state)
     module_answer_all(&module, &dump);
     assert_int_equal(module.count, 4);
     module_start(&module);
-    assert_ok(hibloom_import(&filter, store, "seen", module.store, "theirs"), store);
+    assert_ok(hibloom_import(&filter, ours, "seen", module.store, "theirs"), ours);
     assert_all_in(filter, "in ", added);
     hibloom_close(filter);
     module_stop(&module);
@@ -240,10 +225,10 @@ static void assert_refused(struct module *module, hibloom_status expected, const
     hibloom *filter = NULL;
 
     module_start(module);
-    assert_status(hibloom_import(&filter, store, "seen", module->store, "theirs"), expected, store);
+    assert_status(hibloom_import(&filter, ours, "seen", module->store, "theirs"), expected, ours);
     assert_null(filter);
-    if (strstr(hibloom_store_error(store), words) == NULL || strstr(hibloom_store_error(store), "theirs") == NULL)
-        fail_msg("\"%s\" has not \"%s\"", hibloom_store_error(store), words);
+    if (strstr(hibloom_store_error(ours), words) == NULL || strstr(hibloom_store_error(ours), "theirs") == NULL)
+        fail_msg("\"%s\" has not \"%s\"", hibloom_store_error(ours), words);
     assert_int_equal(test_command(redis, "DBSIZE"), 0);
     module_stop(module);
 }
@@ -338,13 +323,13 @@ static void a_name_that_is_taken_meanwhile_is_left_as_it_was(void **state)
     for (uint64_t at = module_answer_piece(&module, &dump, 0); at - 1 < dump.bytes;)
         at = module_answer_piece(&module, &dump, at);
     module_start(&module);
-    assert_fails(hibloom_import(&filter, store, "seen", module.store, "theirs"), HIBLOOM_EMISMATCH, store,
+    assert_fails(hibloom_import(&filter, ours, "seen", module.store, "theirs"), HIBLOOM_EMISMATCH, ours,
                  "is there already");
     assert_int_equal(connections, 2);
     assert_null(filter);
     assert_int_equal(test_command(redis, "DBSIZE"), 1);
-    assert_ok(hibloom_open(&filter, store, "seen", NULL), store);
-    assert_ok(hibloom_contains(filter, "theirs", 6, &found), store);
+    assert_ok(hibloom_open(&filter, ours, "seen", NULL), ours);
+    assert_ok(hibloom_contains(filter, "theirs", 6, &found), ours);
     assert_true(found);
     hibloom_close(filter);
     module_stop(&module);
@@ -356,10 +341,9 @@ static void a_stock_server_is_told_so_and_goes_on(void **state)
 {
     hibloom *filter = NULL;
 
-    assert_fails(hibloom_import(&filter, store, "seen", store, "theirs"), HIBLOOM_ENOTSUP, store,
-                 "the module is loaded");
-    filter = test_open(store, "goes on", "bits=1000 hashes=3");
-    assert_ok(hibloom_add(filter, "a", 1, NULL), store);
+    assert_fails(hibloom_import(&filter, ours, "seen", ours, "theirs"), HIBLOOM_ENOTSUP, ours, "the module is loaded");
+    filter = test_open(ours, "goes on", "bits=1000 hashes=3");
+    assert_ok(hibloom_add(filter, "a", 1, NULL), ours);
     hibloom_close(filter);
 }
 
@@ -375,5 +359,5 @@ int main(void)
         cmocka_unit_test_setup(a_stock_server_is_told_so_and_goes_on, served_leave_nothing),
     };
 
-    return cmocka_run_group_tests_name("import", tests, set_up, tear_down);
+    return cmocka_run_group_tests_name("import", tests, served_set_up_store, served_tear_down_store);
 }

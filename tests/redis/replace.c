@@ -11,21 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static hibloom_store *store;
-
-static int set_up(void **state)
-{
-    (void)served_set_up(state);
-    store = test_connect(redis_server_uri(server), NULL);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    hibloom_store_free(store);
-    return served_tear_down(state);
-}
-
 /* With a seed: with some seeds a small segment that is full has an item that it was never given. */
 static const char *const forms[] = {"bits=1000 hashes=3 seed=5eed",
                                     "bits=1000 hashes=3 segments=3 seed=5eed",
@@ -38,11 +23,11 @@ enum { FORMS = sizeof forms / sizeof *forms, LINKS = 5 }; /* that many items mak
 
 static hibloom *make(const char *name, const char *text, const char *item)
 {
-    hibloom *filter = test_open(store, name, text);
+    hibloom *filter = test_open(ours, name, text);
 
-    assert_ok(hibloom_add(filter, item, strlen(item), NULL), store);
+    assert_ok(hibloom_add(filter, item, strlen(item), NULL), ours);
     for (int i = 0; i < LINKS && strstr(text, "growth") != NULL; i++)
-        assert_ok(hibloom_add(filter, &i, sizeof i, NULL), store);
+        assert_ok(hibloom_add(filter, &i, sizeof i, NULL), ours);
     return filter;
 }
 
@@ -55,7 +40,7 @@ static bool has(hibloom *filter, const char *item)
 {
     bool found = false;
 
-    assert_ok(hibloom_contains(filter, item, strlen(item), &found), store);
+    assert_ok(hibloom_contains(filter, item, strlen(item), &found), ours);
     return found;
 }
 
@@ -65,9 +50,9 @@ static void assert_alone(const char *name, const char *item)
     hibloom *filter = NULL;
     hibloom_info info;
 
-    assert_ok(hibloom_open(&filter, store, name, NULL), store);
+    assert_ok(hibloom_open(&filter, ours, name, NULL), ours);
     assert_true(has(filter, item));
-    assert_ok(hibloom_get_info(filter, &info, sizeof info), store);
+    assert_ok(hibloom_get_info(filter, &info, sizeof info), ours);
     assert_int_equal(test_command(redis, "DBSIZE"), info.keys);
     hibloom_close(filter);
 }
@@ -78,17 +63,17 @@ static void copy_makes_another_one(void **state)
 {
     for (int form = 0; form < FORMS; form++) {
         hibloom *filter = make("seen", forms[form], "item");
-        items_add(filter, store, "in", 20);
+        items_add(filter, ours, "in", 20);
         test_command(redis, "EVAL %s 0",
                      "for _, key in ipairs(redis.call('KEYS', 'seen*')) do "
                      "  redis.call('COPY', key, 'other' .. key:sub(5)) end");
-        hibloom *copy = test_open(store, "other", NULL);
-        assert_int_equal(items_count(copy, store, "in", 20), 20);
-        assert_ok(hibloom_add(copy, "of the copy", 11, NULL), store);
+        hibloom *copy = test_open(ours, "other", NULL);
+        assert_int_equal(items_count(copy, ours, "in", 20), 20);
+        assert_ok(hibloom_add(copy, "of the copy", 11, NULL), ours);
         assert_false(has(filter, "of the copy"));
-        assert_dropped(copy, store);
-        assert_int_equal(items_count(filter, store, "in", 20), 20);
-        assert_dropped(filter, store);
+        assert_dropped(copy, ours);
+        assert_int_equal(items_count(filter, ours, "in", 20), 20);
+        assert_dropped(filter, ours);
         assert_int_equal(test_command(redis, "DBSIZE"), 0);
     }
 }
@@ -104,7 +89,7 @@ static void a_server_that_takes_no_such_string_says_so_and_is_left_clean(void **
     for (size_t i = 0; i < COUNT(texts); i++) {
         const struct spec spec = test_spec(texts[i]);
         hibloom *filter;
-        assert_fails(hibloom_open(&filter, store, "seen", test_text(&spec)), HIBLOOM_ESERVER, store,
+        assert_fails(hibloom_open(&filter, ours, "seen", test_text(&spec)), HIBLOOM_ESERVER, ours,
                      "maximum allowed size");
         assert_int_equal(test_command(redis, "DBSIZE"), 0); /* the root is the first and the largest */
     }
@@ -119,24 +104,24 @@ static void any_form_replaces_any_form(void **state)
             served_leave_nothing(NULL);
             hibloom *old = to >= 0 ? make("seen", forms[to], "old") : NULL;
             if (old != NULL)
-                assert_ok(hibloom_expire(old, 1000000), store);
+                assert_ok(hibloom_expire(old, 1000000), ours);
             hibloom *filter = make("aside", forms[from], "new");
-            assert_ok(hibloom_expire(filter, 60000), store);
-            assert_ok(hibloom_replace(filter, "seen"), store);
+            assert_ok(hibloom_expire(filter, 60000), ours);
+            assert_ok(hibloom_replace(filter, "seen"), ours);
             assert_true(has(filter, "new")); /* the handle goes with it */
             assert_false(has(filter, "old"));
-            assert_ok(hibloom_add(filter, "more", 4, NULL), store);
+            assert_ok(hibloom_add(filter, "more", 4, NULL), ours);
             if (old != NULL)
                 assert_status(hibloom_contains(old, "old", 3, &found),
-                              is_one_key(from) == is_one_key(to) ? HIBLOOM_EMISMATCH : HIBLOOM_ENOTFOUND, store);
+                              is_one_key(from) == is_one_key(to) ? HIBLOOM_EMISMATCH : HIBLOOM_ENOTFOUND, ours);
             assert_alone("seen", "more");
             hibloom_info info;
-            assert_ok(hibloom_get_info(filter, &info, sizeof info), store);
+            assert_ok(hibloom_get_info(filter, &info, sizeof info), ours);
             if (to >= 0)
                 assert_in_range(info.ttl_ms, 900000, 1000000);
             else
                 assert_int_equal(info.ttl_ms, -1);
-            assert_ok(hibloom_replace(filter, "seen"), store); /* where it is already */
+            assert_ok(hibloom_replace(filter, "seen"), ours); /* where it is already */
             hibloom_close(old);
             hibloom_close(filter);
         }
@@ -146,39 +131,39 @@ static void any_form_replaces_any_form(void **state)
 
 static void a_memory_store_replaces_as_a_server_does(void **state)
 {
-    hibloom_store *before = store;
+    hibloom_store *before = ours;
     bool found;
 
-    assert_ok(hibloom_connect(&store, "memory:", NULL), store);
+    assert_ok(hibloom_connect(&ours, "memory:", NULL), ours);
     hibloom *old = make("seen", forms[0], "old"), *filter = make("aside", forms[1], "new"), *again = NULL;
-    assert_ok(hibloom_expire(old, 1000000), store);
-    assert_ok(hibloom_replace(filter, "seen"), store);
-    assert_status(hibloom_contains(old, "old", 3, &found), HIBLOOM_EMISMATCH, store);
-    assert_ok(hibloom_open(&again, store, "seen", NULL), store);
+    assert_ok(hibloom_expire(old, 1000000), ours);
+    assert_ok(hibloom_replace(filter, "seen"), ours);
+    assert_status(hibloom_contains(old, "old", 3, &found), HIBLOOM_EMISMATCH, ours);
+    assert_ok(hibloom_open(&again, ours, "seen", NULL), ours);
     assert_true(has(again, "new"));
     hibloom_info info;
-    assert_ok(hibloom_get_info(again, &info, sizeof info), store);
+    assert_ok(hibloom_get_info(again, &info, sizeof info), ours);
     assert_in_range(info.ttl_ms, 900000, 1000000);
-    assert_status(hibloom_drop_by_name(store, "aside"), HIBLOOM_ENOTFOUND, store);
+    assert_status(hibloom_drop_by_name(ours, "aside"), HIBLOOM_ENOTFOUND, ours);
     hibloom *other = make("aside", forms[1], "newer"), *same = make("aside", forms[1], "newer");
-    assert_ok(hibloom_replace(other, "seen"), store);
-    assert_status(hibloom_replace(same, "seen"), HIBLOOM_ENOTFOUND, store); /* whose name is another's now */
-    assert_status(hibloom_drop(same), HIBLOOM_ENOTFOUND, store);
+    assert_ok(hibloom_replace(other, "seen"), ours);
+    assert_status(hibloom_replace(same, "seen"), HIBLOOM_ENOTFOUND, ours); /* whose name is another's now */
+    assert_status(hibloom_drop(same), HIBLOOM_ENOTFOUND, ours);
     assert_true(has(other, "newer"));
     hibloom_close(same);
     hibloom_close(other);
     hibloom_close(again);
     hibloom_close(filter);
-    test_close(old, store);
-    store = before;
+    test_close(old, ours);
+    ours = before;
 }
 
 static void in_a_cluster_one_slot_is_needed(void **state)
 {
     struct redis_cluster *cluster = redis_cluster_start(&(struct redis_cluster_options){.primaries = 3});
-    hibloom_store *before = store;
+    hibloom_store *before = ours;
 
-    store = test_connect(redis_cluster_uri(cluster), NULL);
+    ours = test_connect(redis_cluster_uri(cluster), NULL);
     static const struct {
         const char *name, *aside;
         int form, old_form;
@@ -190,17 +175,17 @@ static void in_a_cluster_one_slot_is_needed(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         hibloom *old = make(cases[i].name, forms[cases[i].old_form], "old");
         hibloom *filter = make(cases[i].aside, forms[cases[i].form], "new");
-        assert_status(hibloom_replace(filter, cases[i].name), cases[i].status, store);
+        assert_status(hibloom_replace(filter, cases[i].name), cases[i].status, ours);
         hibloom *now = NULL;
-        assert_ok(hibloom_open(&now, store, cases[i].name, NULL), store);
+        assert_ok(hibloom_open(&now, ours, cases[i].name, NULL), ours);
         assert_true(has(now, cases[i].status == HIBLOOM_OK ? "new" : "old"));
         assert_true(has(filter, "new"));
         hibloom_close(now);
         hibloom_close(filter);
         hibloom_close(old);
     }
-    hibloom_store_free(store);
-    store = before;
+    hibloom_store_free(ours);
+    ours = before;
     redis_cluster_stop(cluster);
 }
 
@@ -214,5 +199,5 @@ int main(void)
         cmocka_unit_test(in_a_cluster_one_slot_is_needed),
     };
 
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, served_set_up_store, served_tear_down_store);
 }

@@ -295,6 +295,8 @@ static void begin(struct running *r, const struct step *step)
         world_say("call %d of client %d%s: %s '%s' items %x, %d of them%s", world.call[id], id,
                   r->client->loop != NULL ? " on a loop" : "", verb_names[step->verb], oracle_name(call->name),
                   (unsigned)call->items, (int)r->count, r->by_pairs ? ", by pairs" : "");
+        call->reopens = step->verb == VERB_OPEN && r->client->loop == NULL && step->arg / 1000 == 500 &&
+                        r->client->handles[call->name].filter != NULL;
         oracle_begin(call);
     }
 }
@@ -420,12 +422,29 @@ static bool count_name(const char *name, void *data)
     return true;
 }
 
-static hibloom_status open_blocking(struct client *c, int name)
+static hibloom_status reopen(struct client *c, int name)
+{
+    struct handle *h = &c->handles[name];
+    const hibloom_status status = hibloom_reopen(h->filter);
+
+    h->root = 0;
+    memset(h->ids, 0, sizeof h->ids);
+    if (status != HIBLOOM_OK)
+        close_handle(c, name);
+    return status;
+}
+
+static hibloom_status open_blocking(struct client *c, int name, bool many)
 {
     struct handle *h = &c->handles[name];
     const struct client_settings *s = &world.plan->client[c->id];
-    const hibloom_status status = (plan_kind(world.plan, name)->bare ? hibloom_attach : hibloom_open)(
-        &h->filter, c->store, oracle_name(name), text_of(name, c->id));
+    const char *const its_name = oracle_name(name), *text = text_of(name, c->id);
+
+    close_handle(c, name);
+    const hibloom_status status = plan_kind(world.plan, name)->bare
+                                      ? hibloom_attach(&h->filter, c->store, its_name, text)
+                                  : many ? hibloom_open_many(&h->filter, c->store, &its_name, 1, text, NULL)
+                                         : hibloom_open(&h->filter, c->store, its_name, text);
 
     if (status == HIBLOOM_OK && s->near != 0)
         (void)!hibloom_near_cache(h->filter, (uint32_t)s->near - 1);
@@ -475,7 +494,8 @@ static hibloom_status do_blocking(struct client *c, struct running *r, const str
         return step->verb == VERB_LOOK ? hibloom_contains_pairs(pairs, make_pairs(r, pairs), r->answers, r->each)
                                        : hibloom_add_pairs(pairs, make_pairs(r, pairs), new, r->each);
     switch (step->verb) {
-    case VERB_OPEN: close_handle(c, step->name); return open_blocking(c, step->name);
+    case VERB_OPEN:
+        return r->calls[0].reopens ? reopen(c, step->name) : open_blocking(c, step->name, step->arg / 1000 == 120);
     case VERB_ADD:
     case VERB_ADD_NEW:
         return r->count == 1 ? hibloom_add(filter, r->items[0].data, r->items[0].len, new)

@@ -165,7 +165,9 @@ static void check_told(const struct call *c, hibloom_status status)
     const uint64_t now = world_run(root_key(c->name));
     const struct client_settings *s = &world.plan->client[c->client];
 
-    if (c->verb == VERB_OPEN || status == HIBLOOM_ELOST)
+    if (c->reopens && c->lives != n->lives) /* it may have made it anew */
+        *known = 0;
+    else if ((c->verb == VERB_OPEN && (!c->reopens || status != HIBLOOM_OK)) || status == HIBLOOM_ELOST)
         /* by ELOST of a map, and at a replica that it takes for a primary, it has not met that run yet */
         *known = status == HIBLOOM_OK && now == c->run && has_met_run(c) ? now : 0;
     if (!asks(c) || status != HIBLOOM_OK || world.stale[c->client] || !has_met_run(c))

@@ -7,6 +7,7 @@
 struct redis_server *server;
 redisContext *redis;
 struct proxy *proxy;
+hibloom_store *ours;
 
 int served_set_up(void **state)
 {
@@ -21,6 +22,19 @@ int served_tear_down(void **state)
     redisFree(redis);
     redis_server_stop(server);
     return 0;
+}
+
+int served_set_up_store(void **state)
+{
+    (void)served_set_up(state);
+    ours = test_connect_any_way(redis_server_uri(server), NULL);
+    return 0;
+}
+
+int served_tear_down_store(void **state)
+{
+    hibloom_store_free(ours);
+    return served_tear_down(state);
 }
 
 int served_leave_nothing(void **state)

@@ -8,11 +8,18 @@
 #include "proxy.h"
 #include "redis_server.h"
 
+#include <hibloom/hibloom.h>
+
 extern struct redis_server *server;
 extern struct redisContext *redis; /* somebody else's connection */
 
 int served_set_up(void **state); /* with a port as well; a server that is there already is taken */
 int served_tear_down(void **state);
+
+/* The same with a store on it. */
+extern hibloom_store *ours;
+int served_set_up_store(void **state);
+int served_tear_down_store(void **state);
 
 /* As teardown of a test, so that what it leaves is not there in the next. */
 int served_leave_nothing(void **state);
