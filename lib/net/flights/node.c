@@ -225,10 +225,13 @@ void node_lose(struct carrier *c, struct node *node, hibloom_status status, cons
 static void note_greeted(struct node *node, uint64_t asked_ns)
 {
     const uint64_t now = clock_now_ns();
-    const bool late = now > asked_ns + GREETING_NS, asks = late && node->late_greetings < LATE_GREETINGS;
+    const bool late = now > asked_ns + GREETING_NS, slow = late && node->late_greetings == LATE_GREETINGS;
 
-    node->greeted_ns = late && !asks ? now : asked_ns;
-    node->late_greetings = asks ? node->late_greetings + 1 : 0;
+    node->greeted_ns = slow ? now : asked_ns;
+    if (!late)
+        node->late_greetings = 0;
+    else if (!slow)
+        node->late_greetings++;
 }
 
 void node_take_greeting(struct carrier *c, struct node *node, struct flight *flight, const redisReply *object)
