@@ -145,7 +145,8 @@ static bool wait_for_some(struct blocking *b)
     for (unsigned i = 0; i < count; i++) {
         struct connection *connection = waited[i]->pipe;
         connection->deadline = deadline_of(b);
-        const uint32_t left = connection_poll(connection, &ready[i]);
+        ready[i] = connection_events(connection);
+        const uint32_t left = connection_time_left(connection);
         least = left < least ? left : least;
     }
     const int polled = poll(ready, count, (int)(patience < least ? patience : least));

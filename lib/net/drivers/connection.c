@@ -244,7 +244,7 @@ static void *take(struct connection *c)
     return NULL;
 }
 
-static struct pollfd events_of(const struct connection *c)
+struct pollfd connection_events(const struct connection *c)
 {
     const short events = c->opening != 0 ? c->opening : (short)(POLLIN | (c->unsent || c->put ? POLLOUT : 0));
 
@@ -257,7 +257,7 @@ static struct pollfd events_of(const struct connection *c)
 static bool overdue(struct connection *c)
 {
     const uint64_t now = clock_now_ms();
-    struct pollfd ready = events_of(c);
+    struct pollfd ready = connection_events(c);
 
     if (c->deadline != 0 && now >= c->deadline)
         return true;
@@ -459,12 +459,11 @@ hibloom_status connection_flush(struct connection *c)
     return c->status;
 }
 
-uint32_t connection_poll(const struct connection *c, struct pollfd *ready)
+uint32_t connection_time_left(const struct connection *c)
 {
     const uint64_t now = clock_now_ms(), ends = c->sent_ms + c->timeout_ms + 1;
     const uint64_t until = c->deadline != 0 && c->deadline < ends ? c->deadline : ends;
 
-    *ready = events_of(c);
     return until > now ? (uint32_t)(until - now) : 1;
 }
 

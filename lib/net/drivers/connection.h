@@ -1,6 +1,6 @@
 /* connection.h: one pipe to one Redis: whole buffers of commands in, answers out, in order.
  *
- * A connection of ours never waits, not even to be made: connection_poll tells its driver the events to wait
+ * A connection of ours never waits, not even to be made: connection_events tells its driver the events to wait
  * for. One that is borrowed blocks, as its owner has made it.
  *
  * Wraps a hiredis context, ours or the caller's. It adds deadlines, no SIGPIPE, and a bound on
@@ -67,10 +67,14 @@ hibloom_status connection_flush(struct connection *);
 /* The time-out for what is on its way begins now. */
 void connection_start_clock(struct connection *);
 
-/* For one of ours that is being made or has answers to come: the events to wait for. Returns the milliseconds that its server still
- * has, never 0. connection_polled then takes the events. False: it is dead, or its server has had its time. */
+/* For one of ours: the events to wait for. */
 struct pollfd;
-uint32_t connection_poll(const struct connection *, struct pollfd *);
+struct pollfd connection_events(const struct connection *);
+
+/* While it is being made or has answers to come: the milliseconds that its server still has, never 0. */
+uint32_t connection_time_left(const struct connection *);
+
+/* Takes the events. False: it is dead, or its server has had its time. */
 bool connection_polled(struct connection *, const struct pollfd *);
 
 /* Receives the next answer, an error too. NULL: it is not here yet; or, where it is no longer alive, none comes. A

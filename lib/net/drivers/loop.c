@@ -193,7 +193,6 @@ static uint64_t sooner(uint64_t one, uint64_t other)
 static uint64_t watch_all(struct looped *l, uint64_t now)
 {
     struct carrier *c = &l->carrier;
-    struct pollfd ready;
     uint64_t due = 0;
 
     for (unsigned i = 0; i < c->topology.count; i++) {
@@ -201,13 +200,13 @@ static uint64_t watch_all(struct looped *l, uint64_t now)
         if (!is_open(node))
             continue;
         struct connection *connection = pipe_of(node);
-        connection->deadline = deadline_of(c, node);
-        const uint32_t left = connection_poll(connection, &ready);
-        if (!watch(l, connection, loop_events(ready.events) | (node->unwritten != NULL ? HIBLOOM_WRITE : 0))) {
+        const short events = connection_events(connection).events;
+        if (!watch(l, connection, loop_events(events) | (node->unwritten != NULL ? HIBLOOM_WRITE : 0))) {
             events_lost(c, node, HIBLOOM_EIO, "the event loop does not take the connection");
             l->late = true;
         } else if (pipes_wait(node)) {
-            due = sooner(due, now + left);
+            connection->deadline = deadline_of(c, node);
+            due = sooner(due, now + connection_time_left(connection));
         }
     }
     return due;
