@@ -1,6 +1,6 @@
 /* store.h: the store whose bits lie in Redis, without the connections to it.
  *
- * What each function of a store does is a task (item_call, links, list). struct carrier (lib/net) begins with this one,
+ * Each function of a store is a task (item_call, links, list). struct carrier (lib/net) begins with this one,
  * and a driver's struct with that: it has the connections, and runs the tasks. */
 #ifndef HIBLOOM_REDIS_STORE_H
 #define HIBLOOM_REDIS_STORE_H
@@ -19,7 +19,7 @@ struct redis_store {
     hibloom_status (*run)(struct redis_store *, struct task *);
     /* All at once; then `ended` is called for each. False: out of memory, and none was begun. */
     bool (*run_all)(struct redis_store *, struct task **, size_t n, task_ended *, void *data);
-    void (*refresh)(struct redis_store *); /* who is where is asked anew, before the next call */
+    void (*refresh)(struct redis_store *); /* the map of the servers is read again before the next call */
     uint32_t (*server_of)(const struct redis_store *, uint16_t slot); /* its number; REDIS_SERVERS_MAX: not known */
     void (*close)(struct redis_store *); /* the connections; the store's memory is freed behind it */
 };
