@@ -75,6 +75,8 @@ void items_begin(const struct call *c)
 {
     struct name *n = &names[c->name];
 
+    if ((1u << c->verb & MAY_REMOVE) != 0)
+        memset(n->lost, 0, sizeof n->lost);
     if (c->verb == VERB_REMOVE)
         note_removal(c);
     if (c->verb == VERB_CLEAR)
@@ -249,6 +251,8 @@ static void check_added(struct call *c, int item)
     if (n->spoiled || (kind->counting && n->low[item] <= 0))
         return;
     n->in |= bit;
+    for (int i = 0; i < CLIENTS; i++)
+        n->lost[i] &= ~bit;
     if (kind->window)
         windows_note_added(c, item);
     /* What a window had as the call began may have ended since, and be added by another one. */
@@ -278,6 +282,10 @@ static void check_found(const struct call *c, int item, bool found)
     /* A replica hides what has expired by its clock. That steps back in front of the guard. */
     const bool hidden = settings->from_replicas && names[c->name].expiry_ms != 0 && caused(CAUSE_CLOCK, c->begun_us);
 
+    if (!found && (names[c->name].lost[c->client] & bit) != 0 && !world.stale[c->client] && !kind->window &&
+        !settings->accept_restarts && !caused(CAUSE_DENIAL, 1) && world_must_have_told(c->begun_us, c->held_us))
+        fail_call(c, "a wrong \"no\": a server has lost item %d of '%s', of which its handle was not told", item,
+                  oracle_name(c->name));
     if (world.stale[c->client] || windows_depends_on_clocks(c->name) || forgot || (old_near && found) || hidden ||
         names[c->name].seen.status != 0 || c->raw_at_begin != 0)
         return; /* keys that nobody would open: a handle may still know them by their guards */

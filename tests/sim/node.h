@@ -103,6 +103,7 @@ struct node {
     int me;                               /* this node's index there */
     const struct sentinel_view *sentinel; /* NULL: it is no Sentinel */
     char run_id[41];
+    uint64_t begun_us;               /* the run, by its clock */
     unsigned history, branched_from; /* master_replid and master_replid2; 0: none */
     uint64_t branched_at;            /* the offset of that */
     int port, primary_port;

@@ -122,10 +122,13 @@ void oracle_after_loss(void)
     for (int i = 0; i < (int)world.plan->names; i++) {
         /* A root of several may be "creating" there, without its list: whoever opens it goes on. */
         const bool whole = names[i].seen.status != HIBLOOM_ECORRUPT; /* else it was damaged before */
+        const uint32_t before = names[i].in;
         look_again(i, everybody_waits(i) && !has_several_keys(i) ? 0 : EVERY_ITEM, "a loss");
         if (whole && everybody_waits(i) && names[i].seen.status == HIBLOOM_ECORRUPT)
             oracle_fail("a loss leaves '%s' damaged, and everybody waits for replicas", oracle_name(i));
         end_life(i); /* who was told "new" may have been told so of a write that is lost */
+        for (int c = 0; c < CLIENTS; c++)
+            names[i].lost[c] |= names[i].known_count[c] > 0 ? before & ~names[i].in : 0;
         if (kind_of(i)->window)
             leave(i, UINT32_MAX); /* an item may be left in an older period only */
     }
@@ -165,6 +168,8 @@ static void check_told(const struct call *c, hibloom_status status)
     const uint64_t now = world_run(root_key(c->name));
     const struct client_settings *s = &world.plan->client[c->client];
 
+    if (c->verb == VERB_OPEN || status == HIBLOOM_ELOST)
+        n->lost[c->client] = 0;
     if (c->reopens && c->lives != n->lives) /* it may have made it anew */
         *known = 0;
     else if ((c->verb == VERB_OPEN && (!c->reopens || status != HIBLOOM_OK)) || status == HIBLOOM_ELOST)

@@ -5,7 +5,10 @@
 #include <ctype.h>
 #include <string.h>
 
-enum { SYNC_US = 1100000 /* who was demoted takes over no earlier */ };
+enum {
+    SYNC_US = 1100000,   /* who was demoted takes over no earlier */
+    OFFICE_US = 10000000 /* Sentinels leave a former master that lives its role so long (sentinel.c, role changes) */
+};
 
 static void come_up(void *at)
 {
@@ -14,6 +17,7 @@ static void come_up(void *at)
     if (s->up || s->heir >= 0)
         return;
     s->up = true;
+    s->node.begun_us = clock_at(s);
     if (s->primary >= 0)
         resync((int)(s - servers), s->primary);
     world_say("server %d is up", (int)(s - servers));
@@ -88,6 +92,8 @@ static void demote(void *at)
         close_all(me, UINT64_MAX);
     s->node.cluster = world.plan->topology == CLUSTER ? slots_map() : NULL;
     resync(me, heir);
+    if (!s->up)
+        s->node.begun_us = clock_at(s);
     s->up = true;
     wake_waits(me);
     world_say("server %d is a replica of %d now", me, heir);
@@ -119,6 +125,8 @@ void fail_over(int server, uint64_t arg, bool isolate)
     note(CAUSE_CONNECTION);
     if (isolate) {
         s->isolated = true;
+        s->deposed_us = net_now_us();
+        s->deposed_held_us = world.held_us;
         slots_keep_map(s);
     } else {
         s->up = false;
@@ -132,7 +140,8 @@ void fail_over(int server, uint64_t arg, bool isolate)
         world_say("clients of server %d stay connected", server);
     else if (isolate && arg % 3 == 1)
         close_all(server, (arg >> 8) % CLIENTS);
-    net_at(net_now_us() + 1000 + (arg >> 4) % 800000, demote, s);
+    const bool lasts = isolate && world.plan->topology == SENTINEL && (arg >> 28) % 2 == 0;
+    net_at(net_now_us() + (lasts ? OFFICE_US : 1000) + (arg >> 4) % 800000, demote, s);
 }
 
 void restart(int server, uint64_t arg)
@@ -144,6 +153,7 @@ void restart(int server, uint64_t arg)
     s->up = false;
     s->silent = (arg >> 24) % 4 == 0;
     close_all(server, UINT64_MAX);
+    new_run(s);
     if (s->primary < 0 && arg % 4 > 1) {
         oracle_before();
         note(CAUSE_LOSS);
@@ -154,12 +164,11 @@ void restart(int server, uint64_t arg)
         }
         node_copy(&s->node, &s->older);
         s->node.offset = offset + 1000;
-        for (int i = 0; i < data_count; i++)
-            if (servers[i].primary == server)
-                resync(i, server);
         oracle_after_loss();
     }
-    new_run(s);
+    for (int i = 0; i < data_count; i++)
+        if (servers[i].primary == server)
+            resync(i, server);
     world_say("server %d restarts with %s", server,
               arg % 4 == 2   ? "an older dump"
               : arg % 4 == 3 ? "nothing"

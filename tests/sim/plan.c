@@ -245,6 +245,7 @@ static const struct focus {
     {BIT(PLAIN), BIT(VERB_ADD) | BIT(VERB_SLEEP), BIT(FAULT_STRANGER) | BIT(FAULT_EXPIRE), "EVAL.touch",
      KEEPS | RETRIES | RACES | PACED, 2},
     {GROWN, BIT(VERB_ADD) | BIT(VERB_LOOK), BIT(FAULT_ISOLATE), NULL, NEAR | PACED | RETRIES, 2},
+    {BIT(PLAIN) | BIT(BLOCKED), BITS(VERB_ADD, VERB_LOOK, VERB_SLEEP), BIT(FAULT_RESTART), NULL, ASKS | PACED, 2},
 };
 
 /* And some about clients that meet between two steps of each other's calls, whatever these are. */

@@ -46,13 +46,15 @@ bool run_info(struct run *run)
     struct buffer text = {0};
 
     if (wants(run, "server"))
-        buffer_format(&text, "# Server\r\nredis_version:%d.%d.%d\r\n%sredis_mode:%s\r\nrun_id:%s\r\ntcp_port:%d\r\n",
-                      version / 10000, version / 100 % 100, version % 100,
-                      node->is_valkey ? "server_name:valkey\r\n" : "",
-                      node->sentinel != NULL  ? "sentinel"
-                      : node->cluster != NULL ? "cluster"
-                                              : "standalone",
-                      node->run_id, node->port);
+        buffer_format(
+            &text,
+            "# Server\r\nredis_version:%d.%d.%d\r\n%sredis_mode:%s\r\nrun_id:%s\r\ntcp_port:%d\r\n"
+            "uptime_in_seconds:%llu\r\n",
+            version / 10000, version / 100 % 100, version % 100, node->is_valkey ? "server_name:valkey\r\n" : "",
+            node->sentinel != NULL  ? "sentinel"
+            : node->cluster != NULL ? "cluster"
+                                    : "standalone",
+            node->run_id, node->port, (unsigned long long)(node->now_us / 1000000 - node->begun_us / 1000000));
     if (wants(run, "replication"))
         buffer_format(&text,
                       "# Replication\r\nrole:%s\r\nconnected_slaves:%d\r\nmaster_replid:%040x\r\n"

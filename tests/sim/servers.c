@@ -313,6 +313,7 @@ static void make_server(int i, int primary)
     snprintf(peers[i].id, sizeof peers[i].id, "%040d", i);
     peers[i].primary = primary;
     new_run(s);
+    s->node.begun_us = clock_at(s) - (uint64_t)100000 * 1000000;
     if (world.plan->topology == CLUSTER)
         s->node.cluster = slots_map();
     if (primary >= 0)

@@ -7,10 +7,11 @@
 
 struct server {
     struct node node;
-    bool up, silent; /* while it is not up, it does not even refuse */
-    bool isolated;   /* a primary whose replica has taken over, and that does not know it yet */
-    int primary;     /* -1: it is one */
-    int heir;        /* that took over from it; -1: none. It becomes its replica */
+    bool up, silent;                      /* while it is not up, it does not even refuse */
+    bool isolated;                        /* a primary whose replica has taken over, and that does not know it yet, */
+    uint64_t deposed_us, deposed_held_us; /* since then; and world.held_us then */
+    int primary;                          /* -1: it is one */
+    int heir;                             /* that took over from it; -1: none. It becomes its replica */
     int64_t clock_us;
     uint64_t lag_until, refuses_until;
     int64_t stepped_us;  /* the clock, the last time */

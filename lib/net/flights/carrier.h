@@ -39,11 +39,17 @@ struct pipe_class {
     void (*close)(struct carrier *, struct node *); /* calls nothing here */
 };
 
+/* What a server says of itself holds so long. A fail-over and back that loses writes takes longer. */
+#define CHECK_NS UINT64_C(1000000000)
+
 /* Asks one node after the other for the locations, until one gives them. They are the server of each key.
  * Meanwhile flights wait. It asks only one node at a time, however many flights were redirected. Between two
  * rounds there is a pause: the last map holds until then. */
 struct locate {
     bool stale;            /* the locations have to come before more is sent */
+    uint64_t checked_ns;   /* when the question was put that was answered last, or the last round ended without */
+    uint64_t asked_ns;     /* when the last question was put, */
+    struct node *at;       /* and to whom; NULL: it has been answered, or was lost */
     bool asking;           /* a node is being asked, */
     bool lost;             /* and gave no locations: the next one follows */
     bool told;             /* no reply of the node was wrong so far */

@@ -5,7 +5,8 @@
 #include "net/flights/node.h"
 #include "net/flights/replicas.h"
 
-#define REDIRECTS_MAX 16u /* of one exchange: two nodes that send it to each other know nothing */
+#define PATIENCE_NS (CHECK_NS / 10) /* of a call that could go on, with a Sentinel */
+#define REDIRECTS_MAX 16u           /* of one exchange: two nodes that send it to each other know nothing */
 
 /* To take back what they did, if anything, the calls that have failed get one new connection to a node: one for all. */
 static bool is_spent(struct node *node, const struct call *call)
@@ -64,12 +65,24 @@ static void fail_all_astray(struct carrier *c)
         fail_astray(c, call);
 }
 
+static void send_all(struct carrier *c);
+
 /* ---- Locations ------------------------------------------------------------------------------------ */
+
+/* A former master may not know for ten seconds that another one has taken over, and answer as before. So Sentinels are
+ * asked, too, as often as servers are. One that stands still stops no call for long: the last answer holds. */
+static bool must_check(const struct carrier *c)
+{
+    const uint64_t now = clock_now_ns();
+
+    return c->topology.sentinels && now > c->locate.checked_ns + CHECK_NS &&
+           (!c->locate.asking || now < c->locate.asked_ns + PATIENCE_NS);
+}
 
 /* Are the locations known, as far as a node may be asked just now? */
 static bool is_known(const struct carrier *c)
 {
-    return !c->locate.stale || (c->locate.knows && call_must_pause(c, &c->locate.pause));
+    return (!c->locate.stale && !must_check(c)) || (c->locate.knows && call_must_pause(c, &c->locate.pause));
 }
 
 static hibloom_status ask(struct carrier *c, struct node *node, struct error *error)
@@ -85,9 +98,12 @@ static hibloom_status ask(struct carrier *c, struct node *node, struct error *er
     commands_free(&commands);
     if (flight == NULL)
         return error_set(error, HIBLOOM_ENOMEM, "out of memory");
+    c->locate.asked_ns = clock_now_ns();
     const hibloom_status status = node_send_flight(c, node, flight, error);
     if (status != HIBLOOM_OK)
         flight_free(flight);
+    else
+        c->locate.at = node;
     return status;
 }
 
@@ -102,11 +118,12 @@ static bool is_over(const struct carrier *c)
     return c->locate.asked > 0;
 }
 
-static void end_round(struct carrier *c, bool knows)
+static void end_round(struct carrier *c, bool knows, uint64_t since_ns)
 {
     c->locate.asking = false;
     c->locate.knows = knows;
     c->locate.stale = !knows;
+    c->locate.checked_ns = since_ns;
     call_begin_pause(c, &c->locate.pause);
 }
 
@@ -123,8 +140,11 @@ static void ask_next(struct carrier *c)
             return;
         carrier_note_untold(c, node, status, error.words);
     }
-    end_round(c, false);
-    fail_all_astray(c);
+    end_round(c, !c->locate.stale, clock_now_ns()); /* after a check of what is not stale, that goes on to hold */
+    if (c->locate.stale)
+        fail_all_astray(c);
+    else
+        send_all(c);
 }
 
 static void begin_asking(struct carrier *c)
@@ -141,6 +161,8 @@ static void begin_asking(struct carrier *c)
 
 void dispatch_ask_on(struct carrier *c)
 {
+    if (c->locate.at != NULL && !c->locate.stale && clock_now_ns() > c->locate.asked_ns + CHECK_NS)
+        node_lose(c, c->locate.at, HIBLOOM_ETIMEDOUT, "timed out waiting for the server");
     if (c->locate.lost) {
         c->locate.lost = false;
         ask_next(c);
@@ -152,8 +174,8 @@ void dispatch_ask_on(struct carrier *c)
 /* To where its keys are. */
 static void route(struct carrier *c, struct call *call, struct flight *flight)
 {
-    const bool known = is_known(c);
-    struct node *node = flight->to;
+    bool known = is_known(c);
+    struct node *node = known || c->topology.clustered ? flight->to : NULL; /* else its server may not be the master */
 
     if (flight->exchange.replies == 0 && c->topology.clustered && known) {
         call_end_flight(c, flight); /* in a cluster it only wants the locations */
@@ -162,11 +184,13 @@ static void route(struct carrier *c, struct call *call, struct flight *flight)
     if (node == NULL && known)
         node = topology_route(&c->topology, flight->exchange.slot,
                               replicas_may_answer(c, call) && !flight->at_primary && !flight->exchange.at_primary);
-    if (node == NULL && known && flight->redirects++ == 0)
+    if (node == NULL && known && flight->redirects++ == 0) {
         carrier_note_stale(c); /* somebody may have it now */
+        known = is_known(c);
+    }
     if (node != NULL)
         send_flight(c, node, flight);
-    else if (is_known(c))
+    else if (known)
         call_flight_failed(c, flight, c->topology.nodes[0], HIBLOOM_EUNAVAILABLE,
                            "no node of the cluster has the key's slot", false);
     else if (call->astray)
@@ -185,10 +209,15 @@ void dispatch_call(struct carrier *c, struct call *call)
         route(c, call, flight);
     if (call->waiting.first == NULL || call->wake_at != 0)
         return;
-    if (!call_must_pause(c, &c->locate.pause))
+    if (!c->locate.stale) { /* a check */
         begin_asking(c);
-    else if (c->locate.hopeless || !call_hold(c, call, &c->locate.pause))
+        if (call->waiting.first != NULL)
+            call_sleep(c, call, (c->locate.asked_ns + PATIENCE_NS) / 1000000 + 1);
+    } else if (!call_must_pause(c, &c->locate.pause)) {
+        begin_asking(c);
+    } else if (c->locate.hopeless || !call_hold(c, call, &c->locate.pause)) {
         fail_astray(c, call);
+    }
 }
 
 /* ---- What comes back --------------------------------------------------------------------------------- */
@@ -369,6 +398,7 @@ void dispatch_take_location(struct carrier *c, const struct node *node, uint32_t
         call_tell_all_restart(c, NULL);
     if (!last)
         return;
+    c->locate.at = NULL;
     if (!c->locate.told) {
         ask_next(c);
         return;
@@ -376,7 +406,7 @@ void dispatch_take_location(struct carrier *c, const struct node *node, uint32_t
     settings_log(c->settings, HIBLOOM_LOG_INFO, "%s read from %s",
                  c->topology.sentinels ? "master and replicas" : "slot map",
                  carrier_where(c, node, where, sizeof where));
-    end_round(c, true);
+    end_round(c, true, c->locate.asked_ns);
     c->store.server.count = topology_primaries(&c->topology);
     send_all(c);
 }

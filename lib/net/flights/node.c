@@ -9,8 +9,7 @@
 
 #include <string.h>
 
-#define GREETING_NS UINT64_C(1000000000) /* a fail-over and back that loses writes takes longer */
-#define LATE_GREETINGS 3u                /* in a row */
+#define LATE_GREETINGS 3u /* in a row */
 
 /* ---- Nodes ------------------------------------------------------------------------------- */
 
@@ -113,11 +112,13 @@ static bool is_quiet(const struct node *node)
     return node->state == NODE_READY && node->sent.first == NULL && node->touched.first == NULL;
 }
 
-/* Its server may have been a replica meanwhile, and have taken over again. So it is asked once a second. */
+/* Its server may have been a replica meanwhile, and have taken over again. So it is asked once a second. So is a replica,
+ * whose primary may have forgotten something. */
 static bool must_greet(const struct carrier *c, const struct node *node)
 {
-    return node->unwritten != NULL && node->state == NODE_READY && node->role == NODE_PRIMARY &&
-           node->run.history[0] != '\0' && !c->borrowed && clock_now_ns() > node->greeted_ns + GREETING_NS;
+    return node->unwritten != NULL && node->state == NODE_READY &&
+           (node->role == NODE_PRIMARY || node->role == NODE_REPLICA) && node->run.id[0] != '\0' && !c->borrowed &&
+           clock_now_ns() > node->greeted_ns + CHECK_NS;
 }
 
 /* A flight whose guard was just answered goes before the greeting: behind it the proof would be old again, and so on. */
@@ -176,6 +177,7 @@ static void fail_flights(struct carrier *c, struct node *node, struct flights *f
         }
         if (flight->kind == FLIGHT_LOCATE) {
             carrier_note_untold(c, node, status, words);
+            c->locate.at = NULL;
             c->locate.lost = true;
         }
         flight_free(flight);
@@ -214,7 +216,8 @@ void node_lose(struct carrier *c, struct node *node, hibloom_status status, cons
     flights_join(&sent, &node->sent);
     flights_join(&pending, &node->pending);
     shut(c, node);
-    carrier_note_stale(c);
+    if (node->role != NODE_SENTINEL)
+        carrier_note_stale(c);
     fail_flights(c, node, &touched, status, words, true);
     fail_flights(c, node, &sent, status, words, true);
     fail_flights(c, node, &pending, status, words, false);
@@ -225,13 +228,50 @@ void node_lose(struct carrier *c, struct node *node, hibloom_status status, cons
 static void note_greeted(struct node *node, uint64_t asked_ns)
 {
     const uint64_t now = clock_now_ns();
-    const bool late = now > asked_ns + GREETING_NS, slow = late && node->late_greetings == LATE_GREETINGS;
+    const bool late = now > asked_ns + CHECK_NS, slow = late && node->late_greetings == LATE_GREETINGS;
 
     node->greeted_ns = slow ? now : asked_ns;
     if (!late)
         node->late_greetings = 0;
     else if (!slow)
         node->late_greetings++;
+}
+
+/* The run may be the first that is met, and have begun after the map named the node. Handles from before are told. The
+ * clocks may differ by a second. */
+static bool began_unseen(const struct node *node, const struct server_run *run)
+{
+    const uint64_t known_s = (clock_now_ns() - node->named_ns) / 1000000000;
+
+    return node->named_ns != 0 && node->run.id[0] == '\0' && run->id[0] != '\0' && run->uptime_s < known_s + 2;
+}
+
+/* A server that only follows gets all of its primary's, so it tells by another history alone. */
+static bool note_replica(struct carrier *c, struct node *node, struct server_run *now)
+{
+    if (now->unlinked)
+        now->history[0] = '\0';
+    const bool news = run_note_news(&c->topology.nodes[node->primary]->run, &node->run, now);
+    run_note(&node->run, now);
+    return news;
+}
+
+/* Notes the run that a server has told of. May it have forgotten something? Node 0 of a Sentinel store is the master,
+ * wherever it is: there another run is also another server. */
+static bool note_run(struct carrier *c, struct node *node)
+{
+    struct greeting *g = &node->greeting;
+    const bool demoted = c->topology.clustered && node->role == NODE_PRIMARY && g->run.replica;
+
+    node->says_replica = demoted && (!g->again || node->says_replica);
+    if (node->role == NODE_REPLICA)
+        return note_replica(c, node, &g->run);
+    if (demoted && g->again) /* it says where to go, and that tells */
+        return false;
+    const bool restarted = node->role == NODE_PRIMARY &&
+                           (run_is_another(&node->run, &g->run) || began_unseen(node, &g->run));
+    run_note(&node->run, &g->run);
+    return restarted;
 }
 
 void node_take_greeting(struct carrier *c, struct node *node, struct flight *flight, const redisReply *object)
@@ -251,15 +291,7 @@ void node_take_greeting(struct carrier *c, struct node *node, struct flight *fli
     flight_free(flights_take(&node->sent));
     if (!g->again)
         settings_log(c->settings, HIBLOOM_LOG_INFO, "%s: connected", carrier_where(c, node, where, sizeof where));
-    /* A replica that restarts gets all of it from its primary. Node 0 of a Sentinel store is the
-     * master, wherever it is: there another run is also another server. */
-    const bool deposed = c->topology.clustered && g->again && g->run.replica; /* it says where to go, and that tells */
-    const bool restarted = node->role == NODE_PRIMARY && !deposed && run_is_another(&node->run, &g->run);
-    if (!deposed)
-        run_note(&node->run, &g->run);
-    node->says_replica = c->topology.clustered && node->role == NODE_PRIMARY && g->run.replica &&
-                         (!g->again || node->says_replica);
-    if (restarted) {
+    if (note_run(c, node)) {
         call_tell_all_restart(c, node);
         for (struct flight *waiting = node->pending.first; waiting != NULL; waiting = waiting->next)
             flight_begin_proof(waiting);

@@ -1,5 +1,6 @@
 /* greeting.c: the first commands on a new connection. See greeting.h. */
 #include "net/routes/greeting.h"
+#include "base/number.h"
 
 #include <string.h>
 
@@ -44,7 +45,7 @@ void greeting_write(struct greeting *g, struct commands *out, const struct store
         [GREETING_INFO] = true,
     };
 
-    *g = (struct greeting){.sentinel = sentinel};
+    *g = (struct greeting){.role = role};
     for (size_t step = 0; step < sizeof wanted / sizeof *wanted; step++) {
         if (!wanted[step])
             continue;
@@ -57,7 +58,7 @@ void greeting_write_again(struct greeting *g, struct commands *out)
 {
     const bool named = g->named || g->run.id[0] != '\0';
 
-    *g = (struct greeting){.step = {GREETING_INFO}, .count = 1, .again = true, .named = named};
+    *g = (struct greeting){.step = {GREETING_INFO}, .count = 1, .role = g->role, .again = true, .named = named};
     command_start(out, named ? 2 : 1, "INFO");
     if (named)
         command_text(out, "replication");
@@ -77,13 +78,23 @@ static void read_id(const redisReply *info, const char *name, char id[RUN_ID_SIZ
 
 static void read_run(struct server_run *run, const redisReply *info)
 {
-    char older[RUN_ID_SIZE] = "";
+    static const char uptime[] = "\nuptime_in_seconds:";
+    const char *found = strstr(info->str, uptime), *digits = found != NULL ? found + sizeof uptime - 1 : "";
 
     read_id(info, "\nrun_id:", run->id);
     read_id(info, "\nmaster_replid:", run->history);
-    read_id(info, "\nmaster_replid2:", older);
+    read_id(info, "\nmaster_replid2:", run->older);
+    if (run->older[strspn(run->older, "0")] == '\0')
+        run->older[0] = '\0';
     run->replica = strstr(info->str, "\nrole:slave") != NULL;
-    run->branched = strspn(older, "0") < strlen(older);
+    run->unlinked = strstr(info->str, "\nmaster_link_status:down") != NULL;
+    if (number_parse(digits, strspn(digits, "0123456789"), UINT64_MAX, &run->uptime_s) != HIBLOOM_OK)
+        run->uptime_s = UINT64_MAX;
+}
+
+static bool are_same(const char *one, const char *other)
+{
+    return one[0] != '\0' && strcmp(one, other) == 0;
 }
 
 static bool differ(const char *one, const char *other)
@@ -94,9 +105,23 @@ static bool differ(const char *one, const char *other)
 bool run_is_another(const struct server_run *before, const struct server_run *now)
 {
     const bool demoted = now->replica && !before->replica && before->history[0] != '\0';
+    const bool told = before->told && are_same(before->history, now->history);
 
-    return differ(before->id, now->id) || demoted ||
-           ((now->replica || now->branched) && differ(before->history, now->history));
+    return demoted || (differ(before->id, now->id) && !told) ||
+           ((now->replica || now->older[0] != '\0') && differ(before->history, now->history));
+}
+
+bool run_note_news(struct server_run *primary, const struct server_run *before, const struct server_run *now)
+{
+    const bool news = differ(primary->history, now->history) && !are_same(primary->older, now->history) &&
+                      !are_same(before->history, now->history);
+
+    if (news) {
+        strcpy(primary->older, primary->history);
+        strcpy(primary->history, now->history);
+    }
+    primary->told = primary->told || news;
+    return news;
 }
 
 void run_note(struct server_run *run, const struct server_run *now)
@@ -106,6 +131,8 @@ void run_note(struct server_run *run, const struct server_run *now)
     if (now->history[0] == '\0')
         return;
     strcpy(run->history, now->history);
+    strcpy(run->older, now->older);
+    run->told = false;
     run->replica = now->replica;
 }
 
@@ -129,14 +156,14 @@ hibloom_status greeting_take(struct greeting *g, const struct store_settings *s,
     if (reply->type == REDIS_REPLY_ERROR) {
         const hibloom_status status = refusal_status(refusal_of(reply->str));
         /* if the client must authenticate first, the call itself gets that error */
-        if (step == GREETING_AUTH && g->sentinel)
+        if (step == GREETING_AUTH && g->role == NODE_SENTINEL)
             return HIBLOOM_OK;
         return is_optional(step) && status != HIBLOOM_EUNAVAILABLE ? HIBLOOM_OK
                                                                    : settings_explain(s, reply->str, error);
     }
     if (step == GREETING_INFO && reply->type == REDIS_REPLY_STRING)
         read_run(&g->run, reply);
-    if (step == GREETING_INFO && g->again && g->run.replica && s->uri.kind == URI_SENTINEL)
+    if (step == GREETING_INFO && g->again && g->role == NODE_PRIMARY && g->run.replica && s->uri.kind == URI_SENTINEL)
         return error_set(error, HIBLOOM_EUNAVAILABLE, NO_MASTER);
     if (step == GREETING_ROLE && !is_master(reply))
         return error_set(error, HIBLOOM_EUNAVAILABLE, NO_MASTER);

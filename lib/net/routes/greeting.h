@@ -28,15 +28,18 @@ enum greeting_step { GREETING_AUTH, GREETING_SELECT, GREETING_NAME, GREETING_REA
 struct server_run {
     char id[RUN_ID_SIZE];      /* run_id: another one once it was restarted */
     char history[RUN_ID_SIZE]; /* master_replid: another one once it was a replica, too; */
-    bool replica;              /* it is one */
-    bool branched;             /* It has a master_replid2. Without one, another history of a primary only tells of a
-                                * first replica. */
+    char older[RUN_ID_SIZE];   /* master_replid2: the one before. Without it, another history of a primary only tells
+                                * of a first replica. */
+    bool replica;              /* it is one, */
+    bool unlinked;             /* and has no link to its primary: its history may be its own */
+    bool told;                 /* a replica of it has told of that history */
+    uint64_t uptime_s;         /* since it began, rounded up or down; UINT64_MAX: not told */
 };
 
 struct greeting {
     enum greeting_step step[6];
     uint32_t count;
-    bool sentinel;
+    enum node_role role;   /* of the server that is asked */
     bool again;            /* it is not the connection's first one; */
     bool named;            /* an earlier one on it has told the run_id */
     struct server_run run; /* the server's */
@@ -54,5 +57,9 @@ hibloom_status greeting_take(struct greeting *, const struct store_settings *, u
 /* May it have forgotten what the run before knew? */
 bool run_is_another(const struct server_run *before, const struct server_run *now);
 void run_note(struct server_run *, const struct server_run *now);
+
+/* A replica has another history than its primary had, so that one may have forgotten something. An older history only
+ * tells that the replica lags. Notes it for the primary, whose next greeting is no other run then. */
+bool run_note_news(struct server_run *primary, const struct server_run *before, const struct server_run *now);
 
 #endif

@@ -1,6 +1,7 @@
 /* topology.c: the servers of a store, and the place of each key. See topology.h. */
 #include "net/routes/topology.h"
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/number.h"
 
 #include <string.h>
@@ -55,6 +56,7 @@ static struct node *node_of(struct topology *t, const char *host, size_t host_le
         set_address(node, host, host_len, port);
         node->role = NODE_UNUSED;
         node->run = (struct server_run){.id = ""};
+        node->named_ns = 0;
     }
     node->named = true;
     return node;
@@ -115,11 +117,12 @@ static struct node *find_replica(struct topology *t, const struct node *primary)
     return NULL;
 }
 
+/* A replica tells that its primary has forgotten something by the history that the primary had. So that is met first. */
 struct node *topology_route(struct topology *t, uint16_t slot, bool replica)
 {
     const uint16_t number = t->clustered ? t->slots[slot] : 0;
     struct node *primary = number < t->count ? t->nodes[number] : NULL;
-    struct node *found = primary != NULL && replica ? find_replica(t, primary) : NULL;
+    struct node *found = primary != NULL && primary->greeted_ns != 0 && replica ? find_replica(t, primary) : NULL;
 
     return found != NULL ? found : primary;
 }
@@ -163,6 +166,13 @@ struct slot_map {
     uint16_t primary[NODES_MAX];
     bool took_over;
 };
+
+/* That it is another run was told. */
+static void forget_history(struct node *node)
+{
+    node->run.history[0] = '\0';
+    node->greeted_ns = 0;
+}
 
 static void empty(struct slot_map *restrict map, const uint16_t *restrict slots)
 {
@@ -237,8 +247,10 @@ bool topology_take_slots(struct topology *t, const struct node *asked, const red
                 (t->nodes[i]->says_replica && map->took_over)) {
                 t->nodes[i]->leave = true;
                 t->nodes[i]->says_replica = false;
-                t->nodes[i]->run.history[0] = '\0'; /* the map tells of a take-over */
+                forget_history(t->nodes[i]); /* the map tells of a take-over */
             }
+            if (map->role[i] == NODE_PRIMARY && t->nodes[i]->role != NODE_PRIMARY)
+                t->nodes[i]->named_ns = clock_now_ns();
             t->nodes[i]->role = map->role[i];
             t->nodes[i]->primary = map->primary[i];
         }
@@ -276,7 +288,7 @@ struct node *topology_redirect(struct topology *t, const struct node *asked, con
         /* One that was met before, and is in no map, took over from the node that names it. */
         if (node->role == NODE_REPLICA || (node->run.id[0] != '\0' && asked->role == NODE_PRIMARY)) {
             depose(t->nodes[node->role == NODE_REPLICA ? node->primary : asked->number], node);
-            node->run.history[0] = '\0';
+            forget_history(node);
         } else {
             t->nodes[asked->number]->leave = true; /* if its slots were taken over, it may take over again unseen */
         }
@@ -284,6 +296,7 @@ struct node *topology_redirect(struct topology *t, const struct node *asked, con
         node->says_replica = false;
         if (node->state != NODE_READY) /* else it is this run's: the next one has to be told of */
             node->run = (struct server_run){.id = ""};
+        node->named_ns = clock_now_ns();
     }
     if (moved)
         t->slots[slot] = node->number;
