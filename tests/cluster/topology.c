@@ -1,13 +1,10 @@
-/* Nodes say of themselves no host, or a host name; they want a password; nobody has a slot. And a primary is killed under a
- * thread that adds, and its replica takes over: what replicas were to have is there. */
+/* Nodes say of themselves no host, or a host name; they want a password; nobody has a slot; there are too few replicas. */
 #include "spec/spec.h"
 #include "support/items.h"
 #include "support/redis_cluster.h"
 #include "support/test.h"
 
 #include <hiredis/hiredis.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -146,57 +143,6 @@ static int without_replicas(void **state)
     return 0;
 }
 
-struct adder {
-    hibloom_store *store;
-    hibloom *filter;
-    unsigned added;   /* numbers 0 to added - 1 were acknowledged */
-    atomic_uint told; /* calls that were ELOST */
-    atomic_bool stop;
-};
-
-static void *add_numbers(void *of)
-{
-    struct adder *adder = of;
-
-    while (!adder->stop) {
-        const hibloom_status status = hibloom_add(adder->filter, &adder->added, sizeof adder->added, NULL);
-        if (status != HIBLOOM_ELOST)
-            assert_ok(status, adder->store);
-        adder->added += status == HIBLOOM_OK;
-        adder->told += status == HIBLOOM_ELOST;
-    }
-    return NULL;
-}
-
-/* The main thread kills and restarts: a server dies with the thread that started it. */
-static void what_replicas_have_outlives_a_primary(void **state)
-{
-    struct redis_cluster *cluster = *state;
-    hibloom_store *store = test_connect(
-        with_options(redis_cluster_uri(cluster), "command_timeout=1s&min_replicas=1&retry=20s"), NULL);
-    hibloom *filter = test_open(store, "seen", ROOMY);
-    const int primary = redis_cluster_owner(cluster, redis_cluster_slot(cluster, "seen:0"));
-    struct adder adder = {.store = store, .filter = filter};
-    pthread_t thread;
-    bool found;
-
-    assert_int_equal(pthread_create(&thread, NULL, add_numbers, &adder), 0);
-    redis_cluster_cut_off(cluster, primary);
-    redis_cluster_fail_over(cluster, primary, redis_server_kill, redis_server_restart);
-    for (int i = 0; i < 2000 && adder.told == 0; i++)
-        test_sleep_ms(5);
-    adder.stop = true;
-    assert_int_equal(pthread_join(thread, NULL), 0);
-    assert_true(adder.added > 0);
-    assert_int_equal(adder.told, 1);
-    for (unsigned i = 0; i < adder.added; i++) {
-        assert_ok(hibloom_contains(filter, &i, sizeof i, &found), store);
-        assert_true(found);
-    }
-    assert_dropped(filter, store);
-    hibloom_store_free(store);
-}
-
 static void more_replicas_than_there_are_is_said_in_words(void **state)
 {
     struct redis_cluster *cluster = *state;
@@ -224,7 +170,6 @@ int main(void)
         cmocka_unit_test(each_node_is_given_the_password),
         cmocka_unit_test(keys_of_slots_that_nobody_has_are_unavailable_and_others_work),
         cmocka_unit_test_setup_teardown(more_replicas_than_there_are_is_said_in_words, with_replicas, without_replicas),
-        cmocka_unit_test_setup_teardown(what_replicas_have_outlives_a_primary, with_replicas, without_replicas),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -280,21 +280,6 @@ static hibloom_status look_while(hibloom *filter, hibloom_status status)
     return got;
 }
 
-/* It loses what its new primary lacks, by a resync that may change neither its run_id nor its history. */
-static void a_primary_that_becomes_a_replica_is_another_run(void **state)
-{
-    hibloom_store *store = connect_with(redis_server_uri(server), 0, false, NULL);
-    hibloom *filter = test_open(store, "demoted", "capacity=1000 error=0.000001");
-
-    assert_ok(hibloom_add(filter, "x", 1, NULL), store);
-    test_command(redis, "REPLICAOF 127.0.0.1 1");
-    assert_status(look_while(filter, HIBLOOM_OK), HIBLOOM_ELOST, store);
-    test_command(redis, "REPLICAOF NO ONE");
-    hibloom_close(filter);
-    hibloom_store_free(store);
-    test_command(redis, "DEL demoted");
-}
-
 /* INFO was refused as the client connected again. Once it is allowed, it tells. */
 static void a_restart_behind_a_refused_info_is_told_later(void **state)
 {
@@ -415,7 +400,6 @@ int main(void)
         cmocka_unit_test(old_guards_are_asked_again_together),
         cmocka_unit_test_setup_teardown(it_takes_eval_and_setrange_and_says_so, with_replica, without_replica),
         cmocka_unit_test_setup_teardown(one_wait_serves_many_filters, with_replica, without_replica),
-        cmocka_unit_test(a_primary_that_becomes_a_replica_is_another_run),
         cmocka_unit_test(a_restart_behind_a_refused_info_is_told_later),
         cmocka_unit_test(its_words_name_the_server_and_what_may_be_missing),
         cmocka_unit_test(who_accepts_restarts_gets_a_warning_in_the_log),
