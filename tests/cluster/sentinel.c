@@ -178,6 +178,27 @@ static void replicas_of_a_master_answer_look_ups(void **state)
     hibloom_store_free(store);
 }
 
+/* And no server that is well. */
+static void words_name_the_replica_that_stands_still(void **state)
+{
+    hibloom_store *store = test_connect(with_options(sentinel_uri(sentinel), PATIENT "&read_from=replicas"), NULL);
+    hibloom *filter = test_open(store, "seen", SMALL);
+
+    for (int i = 0; i < sentinel_servers(sentinel); i++)
+        if (sentinel_server(sentinel, i) != master())
+            redis_server_pause(sentinel_server(sentinel, i));
+    hibloom_store_deadline(store, 300);
+    assert_fails(look(filter), HIBLOOM_ETIMEDOUT, store, "timed out waiting for the server");
+    assert_null(strstr(hibloom_store_error(store), redis_server_uri(master()) + strlen("redis://")));
+    assert_null(strstr(hibloom_store_error(store), "Sentinel"));
+    hibloom_store_deadline(store, 0);
+    for (int i = 0; i < sentinel_servers(sentinel); i++)
+        if (sentinel_server(sentinel, i) != master())
+            redis_server_resume(sentinel_server(sentinel, i));
+    assert_dropped(filter, store);
+    hibloom_store_free(store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -187,6 +208,7 @@ int main(void)
         cmocka_unit_test(sentinels_may_have_the_same_password),
         cmocka_unit_test(replicas_of_a_master_answer_look_ups),
         cmocka_unit_test(what_replicas_have_outlives_a_master),
+        cmocka_unit_test(words_name_the_replica_that_stands_still),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -45,14 +45,17 @@ uint64_t call_deadline(const struct carrier *c, const struct call *call)
     return more_ms != 0 ? call->deadline + more_ms : 0;
 }
 
+static bool has_time(const struct call *call)
+{
+    return call->deadline == 0 || clock_now_ms() < call->deadline;
+}
+
 /* The first time has no pause, so it needs nobody to wake it. */
 bool call_may_retry(const struct carrier *c, const struct call *call)
 {
-    const uint64_t now = clock_now_ms();
-
     return c->settings->options.retry_ms != 0 && (call->attempts == 0 || call->wake_at != 0 || carrier_can_wait(c)) &&
-           !c->borrowed && !task_has_failed(call->task) && (call->deadline == 0 || now < call->deadline) &&
-           (call->retry_until == 0 || now < call->retry_until);
+           !c->borrowed && !task_has_failed(call->task) && has_time(call) &&
+           (call->retry_until == 0 || clock_now_ms() < call->retry_until);
 }
 
 /* None at first. Half of the others is drawn, so that a thousand clients do not come
@@ -262,7 +265,8 @@ void call_flight_failed(struct carrier *c, struct flight *flight, struct node *n
                         const char *words, bool lost)
 {
     struct call *call = flight->call;
-    const bool elsewhere = node->role == NODE_REPLICA && !flight->at_primary && !task_has_failed(call->task);
+    const bool elsewhere = node->role == NODE_REPLICA && !flight->at_primary && !task_has_failed(call->task) &&
+                           has_time(call);
     const bool doubtful = lost && !flight->proving;
 
     flight_end_proof(flight);

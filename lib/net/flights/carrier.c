@@ -1,5 +1,6 @@
 /* carrier.c: the state that all calls of a store share. See carrier.h. */
 #include "net/flights/carrier.h"
+#include "base/clock.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -40,6 +41,7 @@ const char *carrier_where(const struct carrier *c, const struct node *node, char
 
 void carrier_note_trouble(struct node *node, hibloom_status status, const char *words)
 {
+    node->trouble_ns = clock_now_ns();
     node->told = node->told && strcmp(node->error.words, words) == 0;
     node->status = error_set(&node->error, status, "%s", words);
 }
@@ -57,6 +59,7 @@ void carrier_tell_trouble(const struct carrier *c, struct node *node, const char
 void carrier_end_trouble(struct node *node)
 {
     node->error.words[0] = '\0';
+    node->trouble_ns = 0;
     node->told = false;
 }
 

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#define TROUBLE_NS UINT64_C(1000000000)
+
 /* ---- Nodes --------------------------------------------------------------------- */
 
 static bool has_address(const struct node *node, const char *host, size_t host_len, unsigned port)
@@ -107,11 +109,17 @@ void topology_free(struct topology *t)
 
 /* ---- Routes -------------------------------------------------------------------- */
 
+/* One that stands still costs one call a second its time: the primary answers the others. */
+static bool is_of_use(const struct node *node)
+{
+    return node->trouble_ns == 0 || clock_now_ns() > node->trouble_ns + TROUBLE_NS;
+}
+
 static struct node *find_replica(struct topology *t, const struct node *primary)
 {
     for (unsigned i = 0; i < t->count; i++) {
         struct node *node = t->nodes[t->turn++ % t->count];
-        if (node->role == NODE_REPLICA && node->primary == primary->number)
+        if (node->role == NODE_REPLICA && node->primary == primary->number && is_of_use(node))
             return node;
     }
     return NULL;

@@ -48,6 +48,7 @@ struct node {
     struct pause pause;    /* before it is connected to again */
     hibloom_status status; /* why it was of no use last, */
     struct error error;    /* and in words; "": it is of use */
+    uint64_t trouble_ns;   /* when that was; 0: it is of use */
     bool told;             /* that was logged */
     bool hopeless;         /* it could not be reached, which no other try mends */
     struct server_run run;
