@@ -165,9 +165,9 @@ typedef struct hibloom_setup {
  * If you repeat a failed add yourself, is_new may be false for an item that nobody worked on.
  *
  * Restarts. Each connection reads which run of the server it reaches (INFO), and then once a second before it sends
- * commands: one round trip more. A Sentinel is asked as often who the master is. If it does not answer within 0.1 s,
- * the call goes on. Another run may lack acknowledged adds. So each handle gets ELOST once, before it sends
- * anything. A client of replicas may get it twice for one loss: from a replica, and from a new map. A look-up or remove that is under way gets it in the middle. An add that is under way goes on, and the next
+ * commands: one round trip more. A Sentinel is asked as often who the master is. If it does not answer within 0.1 s, or
+ * half of the call's time, the call goes on. Another run may lack acknowledged adds. So each handle gets ELOST once,
+ * before it sends anything. A look-up or remove that is under way gets it in the middle. An add that is under way goes on, and the next
  * call gets ELOST. With retry= it first adds once more what it had added, but not to a counting filter. If an add
  * returns ELOST, nothing was added: call again. With min_replicas, replicas have all such adds. */
 HIBLOOM_CHECKED hibloom_status hibloom_connect(hibloom_store **out, const char *uri, const hibloom_setup *setup);

@@ -69,36 +69,6 @@ static void too_few_replicas(void **state)
     check_condition("CONFIG SET min-replicas-to-write 1", "CONFIG SET min-replicas-to-write 0", "NOREPLICAS");
 }
 
-/* An add that comes too late has to take its bits back; to whom that is
- * forbidden, the next answers are his all the same, and the bits are no filter. */
-static void who_may_not_take_back_late_bits_leaves_no_answer_behind(void **state)
-{
-    struct subject subject, other;
-    hibloom *again = NULL;
-    int left = 0;
-
-    for (int tries = 0; tries < 20 && left == 0; tries++) { /* a slow one asks first, and sends none */
-        subject_begin(&subject, redis_server_uri(server), &variants[0], NULL);
-        subject_open(&other, subject.store, &variants[0]);
-        test_command(redis, "ACL SETUSER default -eval");
-        test_command(redis, "DEL %s", subject.name);
-        assert_status(hibloom_add(subject.filter, "late", 4, NULL), HIBLOOM_ENOTFOUND, subject.store);
-        subject_check(&other);
-        test_command(redis, "ACL SETUSER default +eval");
-        left = (int)test_command(redis, "BITCOUNT %s", subject.name);
-        if (left > 0) {
-            assert_status(hibloom_open(&again, subject.store, subject.name, hibloom_secret_spec_of(subject.filter)),
-                          HIBLOOM_EMISMATCH, subject.store);
-            assert_status(hibloom_open(&again, subject.store, subject.name, NULL), HIBLOOM_EMISMATCH, subject.store);
-            assert_int_equal(test_command(redis, "DEL %s", subject.name), 1);
-        }
-        subject.maybe_removed = true;
-        subject_remove(&other);
-        subject_end(&subject);
-    }
-    assert_int_equal(left, 4);
-}
-
 /* ---- Types ------------------------------------------------------------------------------ */
 
 /* In place of each key from `first` to `last`, which the format makes names of. */
@@ -357,7 +327,6 @@ int main(void)
         cmocka_unit_test(out_of_memory),
         cmocka_unit_test(read_only_replica),
         cmocka_unit_test(too_few_replicas),
-        cmocka_unit_test(who_may_not_take_back_late_bits_leaves_no_answer_behind),
         cmocka_unit_test(a_list_in_place_of_a_key),
         cmocka_unit_test(opening_and_attaching_at_a_list_fails_and_leaves_it),
         cmocka_unit_test(words_begin_with_the_server),

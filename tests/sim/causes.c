@@ -13,7 +13,10 @@ bool has_cause(const struct call *c, hibloom_status status)
                                                   : 1; /* of calls before, too: a connection, a half-done step */
     const struct client_settings *s = &world.plan->client[c->client];
     const struct kind *kind = kind_of(c->name);
-    const bool connection = caused(CAUSE_CONNECTION, since) || caused(CAUSE_RESTART, since);
+    /* Who has lost the master needs Sentinels, whose faults are no cause for others. */
+    const bool left = world.plan->topology == SENTINEL &&
+                      (world.left_us[c->client] >= since || world.starved_us[c->client] >= since);
+    const bool connection = left || caused(CAUSE_CONNECTION, since) || caused(CAUSE_RESTART, since);
     const bool busy =
         connection || caused(CAUSE_REFUSAL, since) ||
         /* their scripts name several keys, and wait until a slot has moved; many items may go by a merge */
@@ -34,7 +37,9 @@ bool has_cause(const struct call *c, hibloom_status status)
             (world.had & ~(UINT64_C(1) << FAULT_PAUSE | UINT64_C(1) << FAULT_PIECES)) == 0 && s->deadline_ms == 0 &&
             world.struck[c->client] <= c->struck + 1)
             return false;
-        return busy || s->deadline_ms != 0;
+        return busy || (s->deadline_ms != 0 &&
+                        !(world.plan->topology == SENTINEL && !s->loop && s->min_replicas == 0 && c->times == 1 &&
+                          !kind->large && world.plan->latency_us <= 300 && (world.had >> FAULT_PIECES & 1) == 0));
     case HIBLOOM_EUNAVAILABLE:
         return busy || (s->min_replicas > 0 && (kind->growing || !only_asks(c))) ||
                (caused(CAUSE_DENIAL, since) && caused(CAUSE_SLOTS, since)) ||  /* ASKING is denied */
@@ -56,7 +61,10 @@ bool has_cause(const struct call *c, hibloom_status status)
         if (!kind->window && !kind->growing && (is_add(c) || c->verb == VERB_LOOK))
             return !c->alone;
         return others || (kind->growing && !c->alone) || kind->window;
-    case HIBLOOM_ELOST: return caused(CAUSE_RESTART, 1) && !s->accept_restarts;
+    case HIBLOOM_ELOST: /* a server that was lost, and has given a slot away, may have restarted before */
+        return (caused(CAUSE_RESTART, 1) ||
+                (caused(CAUSE_SLOTS, 1) && (caused(CAUSE_CONNECTION, 1) || world.left_us[c->client] != 0))) &&
+               !s->accept_restarts;
     /* A server that has forgotten the filter, or had it deleted, gets it back between a pipeline's first answers and its
      * last. */
     case HIBLOOM_EPROTO:

@@ -183,7 +183,8 @@ enum fate strike(struct wire *wire, const struct decision *d, struct blob key)
     world.struck[wire->client]++;
     world_say("FAULT %s (%s %s, call %d of client %d)", fault_names[d->fault], d->at.place, d->at.key, d->at.call,
               d->at.client);
-    if (takes_time(d->fault))
+    const bool of_sentinel = wire->server >= data_count && d->fault != FAULT_PAUSE;
+    if (takes_time(d->fault) && !of_sentinel) /* calls go on while Sentinels stand still */
         note(CAUSE_CONNECTION);
     switch (d->fault) {
     case FAULT_CUT_BEFORE:

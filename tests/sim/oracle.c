@@ -135,6 +135,12 @@ void oracle_after_loss(void)
     note_moment();
 }
 
+void oracle_forget_lost(void)
+{
+    for (int i = 0; i < NAMES; i++)
+        memset(names[i].lost, 0, sizeof names[i].lost);
+}
+
 /* ---- Calls ---- */
 
 static bool asks(const struct call *c)
@@ -172,7 +178,8 @@ static void check_told(const struct call *c, hibloom_status status)
         n->lost[c->client] = 0;
     if (c->reopens && c->lives != n->lives) /* it may have made it anew */
         *known = 0;
-    else if ((c->verb == VERB_OPEN && (!c->reopens || status != HIBLOOM_OK)) || status == HIBLOOM_ELOST)
+    else if ((c->verb == VERB_OPEN && (!c->reopens || status != HIBLOOM_OK)) || status == HIBLOOM_ELOST ||
+             (c->verb == VERB_FILL && status != HIBLOOM_OK)) /* many adds on a loop: one may be ELOST behind another */
         /* by ELOST of a map, and at a replica that it takes for a primary, it has not met that run yet */
         *known = status == HIBLOOM_OK && now == c->run && has_met_run(c) ? now : 0;
     if (!asks(c) || status != HIBLOOM_OK || world.stale[c->client] || !has_met_run(c))

@@ -141,19 +141,20 @@ static enum verb draw_verb(const struct kind *kind, struct draw *d, bool calm, c
 
 /* What a world is that is about one thing. */
 enum focused {
-    NEAR = 1,      /* all clients have a near cache */
-    ALONE = 2,     /* there is one server */
-    PIECES = 4,    /* servers take what is sent in pieces, and others' commands between them */
-    CLUSTERED = 8, /* it is a cluster */
-    KEEPS = 16,    /* all clients wait for replicas */
-    ASKS = 32,     /* all clients ask them */
-    HURRIED = 64,  /* some calls have little time */
-    SIZES = 128,   /* clients want filters of two sizes */
-    RACES = 256,   /* most calls are about all items */
-    LOOPED = 512,  /* all clients have a loop */
-    LARGE = 1024,  /* half of the calls have very many items */
-    PACED = 2048,  /* it lasts, and its calls are about few items */
-    RETRIES = 4096 /* all clients try again, and have time for that */
+    NEAR = 1,       /* all clients have a near cache */
+    ALONE = 2,      /* there is one server */
+    PIECES = 4,     /* servers take what is sent in pieces, and others' commands between them */
+    CLUSTERED = 8,  /* it is a cluster */
+    KEEPS = 16,     /* all clients wait for replicas */
+    ASKS = 32,      /* all clients ask them */
+    HURRIED = 64,   /* some calls have little time */
+    SIZES = 128,    /* clients want filters of two sizes */
+    RACES = 256,    /* most calls are about all items */
+    LOOPED = 512,   /* all clients have a loop */
+    LARGE = 1024,   /* half of the calls have very many items */
+    PACED = 2048,   /* it lasts, and its calls are about few items */
+    RETRIES = 4096, /* all clients try again, and have time for that */
+    WATCHED = 8192  /* Sentinels name the master */
 };
 
 /* Some worlds are about one thing that is rare where all is drawn by itself: its kinds, what they do often, the faults. */
@@ -246,6 +247,10 @@ static const struct focus {
      KEEPS | RETRIES | RACES | PACED, 2},
     {GROWN, BIT(VERB_ADD) | BIT(VERB_LOOK), BIT(FAULT_ISOLATE), NULL, NEAR | PACED | RETRIES, 2},
     {BIT(PLAIN) | BIT(BLOCKED), BITS(VERB_ADD, VERB_LOOK, VERB_SLEEP), BIT(FAULT_RESTART), NULL, ASKS | PACED, 2},
+    {BIT(PLAIN), BIT(VERB_ADD) | BIT(VERB_LOOK), BIT(FAULT_DELAY) | BIT(FAULT_ISOLATE), NULL, WATCHED | PACED, 2},
+    {BIT(PLAIN), BIT(VERB_ADD) | BIT(VERB_LOOK), BIT(FAULT_DELAY), "SENTINEL", WATCHED | PACED | HURRIED, 2},
+    {BIT(PLAIN) | BIT(BLOCKED), BITS(VERB_ADD, VERB_LOOK, VERB_SLEEP), BIT(FAULT_RESTART) | BIT(FAULT_MOVE), NULL,
+     CLUSTERED | PACED, 2},
 };
 
 /* And some about clients that meet between two steps of each other's calls, whatever these are. */
@@ -297,10 +302,10 @@ static void draw_steps(struct plan *p, struct draw *d, uint64_t often, bool larg
 }
 
 /* The scripts of which a world may choose one to arrive late, time and again. */
-static const char *const late_places[] = {"EVAL.clear",   "EVAL.unlink", "EVAL.expire",   "EVAL.count_down",
-                                          "EVAL.replace", "EVAL.swap",   "EVAL.make",     "EVAL.slice",
-                                          "EVAL.merge",   "EVAL.undo",   "EVAL.count_up", "SETBIT",
-                                          "TIME",         "GETBIT",      "GETRANGE",      "EVAL.touch"};
+static const char *const late_places[] = {
+    "EVAL.clear", "EVAL.unlink", "EVAL.expire", "EVAL.count_down", "EVAL.replace",  "EVAL.swap",
+    "EVAL.make",  "EVAL.slice",  "EVAL.merge",  "EVAL.undo",       "EVAL.count_up", "SETBIT",
+    "TIME",       "GETBIT",      "GETRANGE",    "EVAL.touch",      "SENTINEL"};
 enum { LATE_PLACES = sizeof late_places / sizeof *late_places, MEETING_PLACES = 15 /* kept cases go by these */ };
 
 static uint64_t draw_bit(struct draw *d, uint64_t of)
@@ -327,7 +332,11 @@ static void draw_focus(struct plan *p, struct draw *d, const struct focus *focus
         p->topology = CLUSTER;
         p->shards = 3; /* so that three keys lie on three */
     }
-    const bool replicated = (focus->is & (KEEPS | ASKS | CLUSTERED)) != 0 ||
+    if ((focus->is & WATCHED) != 0) {
+        p->topology = SENTINEL;
+        p->shards = 1;
+    }
+    const bool replicated = (focus->is & (KEEPS | ASKS | CLUSTERED | WATCHED)) != 0 ||
                             (focus->faults & ~BITS(FAULT_FAILOVER, FAULT_ISOLATE, FAULT_LAG)) == 0;
     if (replicated && p->topology == STANDALONE && (focus->is & ALONE) == 0)
         p->topology = SENTINEL;

@@ -1,11 +1,13 @@
 /* slots.c: the map of a cluster, and how it changes. See servers.h. */
 #include "sim/servers.h"
+#include "sim/oracle.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 static struct slot_range ranges[12];
 static struct cluster map;
+static unsigned moves; /* that have ended */
 
 static struct move {
     int slot, from, to;
@@ -24,6 +26,7 @@ void slots_begin(void)
                            .range_count = world.plan->topology == CLUSTER ? (size_t)shards : 0};
     move.slot = -1;
     move.next_us = 0;
+    moves = 0;
 }
 
 struct cluster *slots_map(void)
@@ -99,6 +102,8 @@ static void end_move(void)
     }
     move.slot = -1;
     move.next_us = net_now_us() + 2000000;
+    if (moves++ > 0) /* there and back: what was lost in between nothing tells */
+        oracle_forget_lost();
 }
 
 /* One key more, or the end of it. */

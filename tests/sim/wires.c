@@ -86,8 +86,11 @@ static void resume(void *at)
 
 void hold(struct wire *wire, uint64_t us)
 {
-    world.held_us += us;
     wire->held_until = net_now_us() + us + 1;
+    if (wire->server < data_count)
+        world.held_us += us;
+    else /* calls go on meanwhile */
+        servers[wire->server].stood_us = net_now_us();
     held_until = wire->held_until > held_until ? wire->held_until : held_until;
     net_at(wire->held_until, resume, wire);
 }
@@ -255,13 +258,31 @@ static void check_master(const struct wire *wire, struct blob key)
                     wire->server);
 }
 
-/* A client asks Sentinels once a second, and those tell each other within another one. A round that fails is another. */
+/* Has a Sentinel stood still since then? */
+static bool stood(int sentinel, uint64_t since_us)
+{
+    const struct server *s = &servers[sentinel];
+
+    return !s->up || s->slow_us > 0 || s->stood_us > since_us || s->since_us > since_us;
+}
+
+/* While one does, clients ask the other one after a second. */
+static bool sentinels_stand(void)
+{
+    const uint64_t now = net_now_us(), since_us = now - 1300000, long_since_us = now - 4000000;
+
+    return stood(data_count, since_us) || stood(data_count + 1, since_us) ||
+           (stood(data_count, long_since_us) && stood(data_count + 1, long_since_us));
+}
+
+/* A client asks Sentinels once a second, the next one after a second more, and those tell each other within another one. */
 static void check_office(const struct wire *wire, struct blob key)
 {
     const struct server *s = &servers[wire->server];
     const uint64_t most_us = 2 * TELLING_US + 1020000 + (world.held_us - s->deposed_held_us);
 
-    if (world.plan->topology == SENTINEL && s->isolated && key.len > 0 && wire->offered_us > s->deposed_us + most_us)
+    if (world.plan->topology == SENTINEL && s->isolated && key.len > 0 && wire->offered_us > s->deposed_us + most_us &&
+        !sentinels_stand())
         oracle_fail("client %d goes on with server %d, another one is the master for %llu ms", wire->client,
                     wire->server, (unsigned long long)(net_now_us() - s->deposed_us) / 1000);
 }
@@ -283,7 +304,7 @@ static void note_server(struct wire *wire)
     const bool believes = !wire->knew || world.plan->client[wire->client].from_replicas;
     world.stale[wire->client] |= s->isolated || (lags && believes);
     world.misled[wire->client] |= s->isolated || (lags && !wire->knew);
-    world.by_primary[wire->client] |= s->primary < 0 && wire->server < data_count;
+    world.by_primary[wire->client] |= s->primary < 0 && wire->server < data_count && !wire->mute;
     world.connects[wire->client] = 0;
     met[wire->client].runs[wire->server] = s->node.history;
 }
@@ -484,6 +505,8 @@ enum net_answer net_connect(struct conn *conn, int port)
                           .knew = s->primary >= 0 && world.plan->topology != STANDALONE};
     wires = wire;
     conn->session = wire;
+    if (i < data_count && world.left_us[conn->client] == UINT64_MAX)
+        world.left_us[conn->client] = 0;
     oracle_connects(conn->client);
     if (s->slow_us > 0 && !world.healed) {
         note(CAUSE_CONNECTION);
@@ -505,6 +528,8 @@ void net_closed(struct conn *conn)
     struct wire *wire = conn->session;
 
     wire->mute = wire->closed = true;
+    if (wire->server < data_count)
+        world.left_us[wire->client] = net_now_us();
     wire->gone |= wire->meets;
     wire->session.waits = false;
     if (wire->held_until == 0)

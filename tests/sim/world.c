@@ -46,6 +46,8 @@ size_t net_window(const struct conn *conn)
 void world_begin(struct plan *plan, FILE *trace)
 {
     world = (struct world){.plan = plan, .trace = trace};
+    for (int i = 0; i < CLIENTS; i++)
+        world.left_us[i] = UINT64_MAX;
     wires_begin();
     servers_begin();
     world.last_us[CAUSE_RESTART] = world.last_us[CAUSE_LOSS] = 0;

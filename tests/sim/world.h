@@ -38,6 +38,7 @@ struct world {
     unsigned starves[CLIENTS]; /* at the so-manyth allocation of the library there is no memory; 0: there is */
     int misses[CLIENTS];       /* the so-manyth system call fails; below 0: of those that are rare; 0: none does */
     uint64_t starved_us[CLIENTS];
+    uint64_t left_us[CLIENTS]; /* when the client left a server that is no Sentinel; UINT64_MAX: it has met none */
     uint64_t redirected_us[CLIENTS]; /* when a server has last answered MOVED or ASK */
     bool undo_refused;               /* so its bits stay */
     uint64_t held_us;                /* for which faults have stopped something, in all */

@@ -28,11 +28,13 @@ static struct blocking *blocking_of(struct redis_store *store)
 /* ---- Pipes ----------------------------------------------------------------------------- */
 
 /* That of the calls under way, which began together: the latest. */
-static uint64_t deadline_of(const struct blocking *b)
+static uint64_t deadline_of(const struct blocking *b, const struct node *node)
 {
     const struct carrier *c = &b->carrier;
     uint64_t latest = 0;
 
+    if (carrier_checks(c, node))
+        return 0;
     for (const struct call *call = TAILQ_FIRST(&c->calls); call != NULL && !c->borrowed;
          call = TAILQ_NEXT(call, in_calls)) {
         const uint64_t deadline = call_deadline(c, call);
@@ -65,7 +67,7 @@ static hibloom_status flush(struct carrier *c, struct node *node, struct error *
 {
     struct connection *connection = node->pipe;
 
-    connection->deadline = deadline_of((struct blocking *)c);
+    connection->deadline = deadline_of((struct blocking *)c, node);
     connection_start_clock(connection);
     (void)connection_flush(connection);
     return pipes_take_words(connection, error);
@@ -144,7 +146,7 @@ static bool wait_for_some(struct blocking *b)
     }
     for (unsigned i = 0; i < count; i++) {
         struct connection *connection = waited[i]->pipe;
-        connection->deadline = deadline_of(b);
+        connection->deadline = deadline_of(b, waited[i]);
         ready[i] = connection_events(connection);
         const uint32_t left = connection_time_left(connection);
         least = left < least ? left : least;
@@ -164,7 +166,7 @@ static bool wait_for_some(struct blocking *b)
         /* another one's answers may have closed it, or opened it again */
         if (!pipes_wait(waited[i]) || connection->context == NULL || connection->context->fd != ready[i].fd)
             continue;
-        connection->deadline = deadline_of(b); /* one that failed meanwhile has more time */
+        connection->deadline = deadline_of(b, waited[i]); /* one that failed meanwhile has more time */
         pipes_polled(&b->carrier, waited[i], &ready[i], true);
     }
     if (!is_done(b) && rest_of_sleep(&b->carrier) == 0)
@@ -172,12 +174,21 @@ static bool wait_for_some(struct blocking *b)
     return true;
 }
 
-/* An earlier call may have ended in the middle of what was read: so no event comes of the rest. */
+/* Answers that no call waits for any more. The last call may have ended in the middle of what was read, and more may have
+ * come since. A Sentinel's answer among them is not late. */
 static void receive_rest(struct blocking *b)
 {
     for (unsigned count = b->carrier.borrowed ? 0 : find_waited(b), i = 0; i < count; i++) {
-        pipe_of(b->waited[i])->deadline = deadline_of(b);
-        pipes_receive(&b->carrier, b->waited[i], true);
+        struct node *node = b->waited[i];
+        if (!pipes_wait(node)) /* the answers of another one have closed it */
+            continue;
+        struct pollfd ready = connection_events(node->pipe);
+        connection_start_clock(node->pipe); /* nor were they late meanwhile */
+        pipe_of(node)->deadline = 0;
+        if (poll(&ready, 1, 0) > 0)
+            pipes_polled(&b->carrier, node, &ready, false);
+        if (pipes_wait(node))
+            pipes_receive(&b->carrier, node, false);
     }
 }
 
@@ -188,23 +199,11 @@ static void sleep_until(uint64_t at)
     nanosleep(&(struct timespec){(time_t)(ms / 1000), (long)(ms % 1000) * 1000000}, NULL);
 }
 
-/* Answers that an earlier call, which failed, has left unread were not late meanwhile. */
-static void start_clocks(struct blocking *b)
-{
-    const struct carrier *c = &b->carrier;
-
-    b->heard_ms = clock_now_ms();
-    for (unsigned i = 0; i < c->topology.count; i++)
-        if (pipes_wait(c->topology.nodes[i]))
-            connection_start_clock(c->topology.nodes[i]->pipe);
-}
-
 /* Until all have ended that were begun. */
 static void wait_for_all(struct blocking *b)
 {
     struct carrier *c = &b->carrier;
 
-    receive_rest(b);
     while (!is_done(b)) {
         if (wait_for_some(b))
             continue;
@@ -227,7 +226,8 @@ static hibloom_status run(struct redis_store *store, struct task *task)
     struct carrier *c = &b->carrier;
     struct call call;
 
-    start_clocks(b);
+    b->heard_ms = clock_now_ms();
+    receive_rest(b);
     events_begin(c, &call, task);
     wait_for_all(b);
     const hibloom_status status = events_error(c, &call);
@@ -247,7 +247,8 @@ static bool run_all(struct redis_store *store, struct task **tasks, size_t n, ta
             task_end(tasks[i]);
         return false;
     }
-    start_clocks(b);
+    b->heard_ms = clock_now_ms();
+    receive_rest(b);
     events_gather(c);
     c->in_step = true;
     for (size_t i = 0; i < n; i++)

@@ -82,7 +82,7 @@ static const struct flight *first_of(const struct flights *flights)
     return flight;
 }
 
-/* That of the call that has waited longest for the node. All wait for the carrier's own questions. */
+/* That of the call that has waited longest for the node. All wait in a search for the locations, and none for a check. */
 static uint64_t deadline_of(const struct carrier *c, const struct node *node)
 {
     const struct flights *const waiting[] = {&node->touched, &node->sent, &node->pending};
@@ -91,7 +91,7 @@ static uint64_t deadline_of(const struct carrier *c, const struct node *node)
     for (size_t i = 0; flight == NULL && i < sizeof waiting / sizeof *waiting; i++)
         flight = first_of(waiting[i]);
     const struct call *call = flight != NULL && flight->call != NULL ? flight->call : TAILQ_FIRST(&c->calls);
-    return call != NULL ? call_deadline(c, call) : 0;
+    return call != NULL && !carrier_checks(c, node) ? call_deadline(c, call) : 0;
 }
 
 /* A connection that nobody uses has something to say: TLS's own messages, or the server has hung up. */

@@ -271,7 +271,7 @@ void call_flight_failed(struct carrier *c, struct flight *flight, struct node *n
 
     flight_end_proof(flight);
     if (flight->kind == FLIGHT_TOUCH && hibloom_is_retryable(status)) { /* replicas_may_end takes it for a restart */
-        call->restarts = UINT64_MAX;
+        call_note_loss(call);
         call_end_flight(c, flight);
         return;
     }

@@ -28,7 +28,7 @@ struct call {
     uint64_t retry_until;   /* 0: nothing has failed since the last answer */
     unsigned attempts;      /* to send again, since the last answer */
     unsigned tried;         /* for the error's words: sendings of what it failed of; 0: one */
-    uint64_t restarts;      /* of servers, that the store knew of as the first command was carried out */
+    uint64_t restarts; /* of servers, that the store knew of as the first command was carried out; or call_note_loss */
     unsigned replicas_left; /* nodes whose answer to WAIT is to come */
     bool wait_asked;        /* WAIT was sent, at the end */
     bool keeps;             /* it was sent in the middle; */
@@ -66,6 +66,12 @@ bool call_must_pause(const struct carrier *, const struct pause *);
 /* A flight did not come through: it is sent again, or its call fails. Words NULL: it was
  * refused, in flight->words. Lost: it may have been carried out. */
 void call_flight_failed(struct carrier *, struct flight *, struct node *, hibloom_status, const char *words, bool lost);
+
+/* What it has added may be lost: at its end it begins again, or fails, as behind a restart. */
+static inline void call_note_loss(struct call *call)
+{
+    call->restarts = UINT64_MAX;
+}
 
 /* The task has just failed, at the node. */
 void call_note_failure(const struct carrier *, struct call *, const struct node *at);

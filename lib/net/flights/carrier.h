@@ -39,25 +39,28 @@ struct pipe_class {
     void (*close)(struct carrier *, struct node *); /* calls nothing here */
 };
 
-/* What a server says of itself holds so long. A fail-over and back that loses writes takes longer. */
+/* An answer about a server's run, or about the master, holds so long. A fail-over and back that loses writes takes longer. */
 #define CHECK_NS UINT64_C(1000000000)
 
-/* Asks one node after the other for the locations, until one gives them. They are the server of each key.
- * Meanwhile flights wait. It asks only one node at a time, however many flights were redirected. Between two
- * rounds there is a pause: the last map holds until then. */
+/* The search for the locations: the server of each key. It asks one node after the other until one gives them. It asks one
+ * node at a time, however many flights were redirected. Between two rounds there is a pause: the last map holds then.
+ *
+ *   search   they are stale: flights wait until a node gives them; if none does, their calls have failed
+ *   check    they are not stale, but a second old, and Sentinels may know better: flights wait a moment, then they go on */
 struct locate {
-    bool stale;            /* the locations have to come before more is sent */
-    uint64_t checked_ns;   /* when the question was put that was answered last, or the last round ended without */
-    uint64_t asked_ns;     /* when the last question was put, */
-    struct node *at;       /* and to whom; NULL: it has been answered, or was lost */
-    bool asking;           /* a node is being asked, */
-    bool lost;             /* and gave no locations: the next one follows */
-    bool told;             /* no reply of the node was wrong so far */
-    bool knows;            /* the last round ended so; */
-    bool hopeless;         /* no node can be reached, which no other try mends */
-    struct pause pause;    /* before the next one */
-    uint64_t round;        /* it asks each node once */
-    unsigned asked;        /* nodes in this round */
+    bool stale;          /* the locations have to come before more is sent; false: a round is a check */
+    bool asking;         /* a round is under way, */
+    struct node *at;     /* which waits for this node; NULL: it has answered, or was lost */
+    bool lost;           /* that one gave no locations: the next one follows */
+    bool told;           /* no reply of the node was wrong so far */
+    bool knows;          /* after the last round they were not stale; */
+    bool hopeless;       /* no node can be reached, which no other try mends */
+    struct pause pause;  /* before the next one */
+    uint64_t round;      /* it asks each node once */
+    unsigned asked;      /* nodes in this round */
+    uint64_t began_ns;   /* when this round did, */
+    uint64_t asked_ns;   /* and when its last question was written */
+    uint64_t checked_ns; /* when the question was written that was answered last, or a round ended without an answer */
     hibloom_status status; /* why the last node gave no answer, */
     struct error error;    /* and in words */
 };
@@ -83,6 +86,12 @@ struct carrier {
     uint64_t revivals;    /* new connections so far for calls that have failed */
     uint64_t random;      /* for the pauses between tries */
 };
+
+/* Does the node have a check to answer? That has no call's deadline: dispatch_ask_on gives it up. */
+static inline bool carrier_checks(const struct carrier *c, const struct node *node)
+{
+    return c->locate.at == node && !c->locate.stale;
+}
 
 /* A server may have another place now. */
 void carrier_note_stale(struct carrier *);

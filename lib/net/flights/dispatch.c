@@ -5,7 +5,7 @@
 #include "net/flights/node.h"
 #include "net/flights/replicas.h"
 
-#define PATIENCE_NS (CHECK_NS / 10) /* of a call that could go on, with a Sentinel */
+#define PATIENCE_NS (CHECK_NS / 10) /* of a call that could go on, with a check */
 #define REDIRECTS_MAX 16u           /* of one exchange: two nodes that send it to each other know nothing */
 
 /* To take back what they did, if anything, the calls that have failed get one new connection to a node: one for all. */
@@ -69,20 +69,29 @@ static void send_all(struct carrier *c);
 
 /* ---- Locations ------------------------------------------------------------------------------------ */
 
-/* A former master may not know for ten seconds that another one has taken over, and answer as before. So Sentinels are
- * asked, too, as often as servers are. One that stands still stops no call for long: the last answer holds. */
-static bool must_check(const struct carrier *c)
+/* Until then a call waits for a check. Half of its time is left for the call itself. */
+static uint64_t end_of_patience_ns(const struct carrier *c, const struct call *call)
 {
-    const uint64_t now = clock_now_ns();
+    const uint64_t began = c->locate.began_ns, deadline = call->deadline * 1000000;
+    const uint64_t half = deadline > began ? (deadline - began) / 2 : 0;
 
-    return c->topology.sentinels && now > c->locate.checked_ns + CHECK_NS &&
-           (!c->locate.asking || now < c->locate.asked_ns + PATIENCE_NS);
+    return began + (call->deadline != 0 && half < PATIENCE_NS ? half : PATIENCE_NS);
+}
+
+/* A former master may not know for ten seconds that another one has taken over, and answer as before. So Sentinels are
+ * asked, too, as often as servers are. If they stand still, the last answer holds. */
+static bool must_check(const struct carrier *c, const struct call *call)
+{
+    if (!c->topology.sentinels)
+        return false;
+    const uint64_t now = clock_now_ns();
+    return now > c->locate.checked_ns + CHECK_NS && (!c->locate.asking || now < end_of_patience_ns(c, call));
 }
 
 /* Are the locations known, as far as a node may be asked just now? */
-static bool is_known(const struct carrier *c)
+static bool may_send(const struct carrier *c, const struct call *call)
 {
-    return (!c->locate.stale && !must_check(c)) || (c->locate.knows && call_must_pause(c, &c->locate.pause));
+    return (!c->locate.stale && !must_check(c, call)) || (c->locate.knows && call_must_pause(c, &c->locate.pause));
 }
 
 static hibloom_status ask(struct carrier *c, struct node *node, struct error *error)
@@ -107,11 +116,14 @@ static hibloom_status ask(struct carrier *c, struct node *node, struct error *er
     return status;
 }
 
-/* Have all calls that wait gone on for as long as they may? Silent nodes cost a time-out each. */
+/* Have all calls that wait gone on for as long as they may? Silent nodes cost a time-out each. No call waits long for a
+ * check. */
 static bool is_over(const struct carrier *c)
 {
     const uint64_t now = clock_now_ms();
 
+    if (!c->locate.stale)
+        return false;
     for (const struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls))
         if (call->waiting.first != NULL && (call->retry_until == 0 || now < call->retry_until))
             return false;
@@ -140,7 +152,7 @@ static void ask_next(struct carrier *c)
             return;
         carrier_note_untold(c, node, status, error.words);
     }
-    end_round(c, !c->locate.stale, clock_now_ns()); /* after a check of what is not stale, that goes on to hold */
+    end_round(c, !c->locate.stale, clock_now_ns()); /* a check that nobody answers changes nothing */
     if (c->locate.stale)
         fail_all_astray(c);
     else
@@ -152,6 +164,7 @@ static void begin_asking(struct carrier *c)
     if (c->locate.asking)
         return;
     c->locate.asking = true;
+    c->locate.began_ns = clock_now_ns();
     c->locate.round++;
     c->locate.asked = 0;
     c->locate.hopeless = false;
@@ -161,8 +174,10 @@ static void begin_asking(struct carrier *c)
 
 void dispatch_ask_on(struct carrier *c)
 {
-    if (c->locate.at != NULL && !c->locate.stale && clock_now_ns() > c->locate.asked_ns + CHECK_NS)
-        node_lose(c, c->locate.at, HIBLOOM_ETIMEDOUT, "timed out waiting for the server");
+    struct node *const at = c->locate.at;
+
+    if (at != NULL && carrier_checks(c, at) && clock_now_ns() > c->locate.asked_ns + CHECK_NS)
+        node_lose(c, at, HIBLOOM_ETIMEDOUT, "timed out waiting for the server");
     if (c->locate.lost) {
         c->locate.lost = false;
         ask_next(c);
@@ -174,8 +189,8 @@ void dispatch_ask_on(struct carrier *c)
 /* To where its keys are. */
 static void route(struct carrier *c, struct call *call, struct flight *flight)
 {
-    bool known = is_known(c);
-    struct node *node = known || c->topology.clustered ? flight->to : NULL; /* else its server may not be the master */
+    bool known = may_send(c, call);
+    struct node *node = known || c->topology.clustered ? flight->to : NULL; /* else that may be a former master */
 
     if (flight->exchange.replies == 0 && c->topology.clustered && known) {
         call_end_flight(c, flight); /* in a cluster it only wants the locations */
@@ -186,7 +201,7 @@ static void route(struct carrier *c, struct call *call, struct flight *flight)
                               replicas_may_answer(c, call) && !flight->at_primary && !flight->exchange.at_primary);
     if (node == NULL && known && flight->redirects++ == 0) {
         carrier_note_stale(c); /* somebody may have it now */
-        known = is_known(c);
+        known = may_send(c, call);
     }
     if (node != NULL)
         send_flight(c, node, flight);
@@ -211,8 +226,8 @@ void dispatch_call(struct carrier *c, struct call *call)
         return;
     if (!c->locate.stale) { /* a check */
         begin_asking(c);
-        if (call->waiting.first != NULL)
-            call_sleep(c, call, (c->locate.asked_ns + PATIENCE_NS) / 1000000 + 1);
+        if (call->waiting.first != NULL && call->wake_at == 0) /* the round may have ended, and the call have failed */
+            call_sleep(c, call, end_of_patience_ns(c, call) / 1000000 + 1);
     } else if (!call_must_pause(c, &c->locate.pause)) {
         begin_asking(c);
     } else if (c->locate.hopeless || !call_hold(c, call, &c->locate.pause)) {
@@ -388,6 +403,9 @@ void dispatch_take_location(struct carrier *c, const struct node *node, uint32_t
     char where[WHERE_SIZE];
     struct error error;
     bool took_over = false;
+
+    if (c->topology.clustered)
+        node_close_dead(c);
     const char *wrong = topology_take(&c->topology, node, index, reply, &took_over);
 
     if (wrong != NULL) {

@@ -7,7 +7,7 @@
 /* Sends a call's waiting flights. */
 void dispatch_call(struct carrier *, struct call *);
 
-/* Asks the next node for the locations, if the one before is lost. */
+/* Asks the next node for the locations, if the one before was lost. A check gives up a node after a second. */
 void dispatch_ask_on(struct carrier *);
 
 /* Reply number `index` of the node, with locations. Last: no further one will come. */

@@ -110,11 +110,11 @@ static void end(struct carrier *c, struct call *call)
     c->store.server.stats.in_flight--;
 }
 
-/* A step of a call may need the answers of two nodes, so those of all nodes count. */
+/* A step of a call may need the answers of two nodes, so those of all nodes count. No step waits long for a check. */
 static bool some_node_owes(const struct carrier *c)
 {
     for (unsigned i = 0; i < c->topology.count; i++)
-        if (node_owes(c->topology.nodes[i]))
+        if (node_owes(c->topology.nodes[i]) && !carrier_checks(c, c->topology.nodes[i]))
             return true;
     return false;
 }

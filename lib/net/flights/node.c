@@ -237,41 +237,45 @@ static void note_greeted(struct node *node, uint64_t asked_ns)
         node->late_greetings++;
 }
 
-/* The run may be the first that is met, and have begun after the map named the node. Handles from before are told. The
- * clocks may differ by a second. */
-static bool began_unseen(const struct node *node, const struct server_run *run)
+/* The run is the first that is met, and may have begun after the map had named the node. Handles from before that are told.
+ * Both times are whole seconds, so two are added. */
+static bool began_unseen(const struct node *node, const struct server_run *now, uint64_t uptime_s)
 {
-    const uint64_t known_s = (clock_now_ns() - node->named_ns) / 1000000000;
+    const uint64_t known_s = (clock_now_ns() - node->primary_since_ns) / 1000000000;
 
-    return node->named_ns != 0 && node->run.id[0] == '\0' && run->id[0] != '\0' && run->uptime_s < known_s + 2;
+    return node->primary_since_ns != 0 && node->run.id[0] == '\0' && now->id[0] != '\0' && uptime_s < known_s + 2;
 }
 
-/* A server that only follows gets all of its primary's, so it tells by another history alone. */
-static bool note_replica(struct carrier *c, struct node *node, struct server_run *now)
+/* Notes what the server has told of its run. May it have forgotten something? Node 0 of a Sentinel store is the master,
+ * wherever it is: there another run is also another server. A replica's own restart loses nothing: it copies its primary. */
+static bool take_run(const struct carrier *c, struct node *node)
 {
-    if (now->unlinked)
-        now->history[0] = '\0';
-    const bool news = run_note_news(&c->topology.nodes[node->primary]->run, &node->run, now);
-    run_note(&node->run, now);
-    return news;
-}
+    const struct greeting *g = &node->greeting;
+    const bool deposed = c->topology.clustered && node->role == NODE_PRIMARY && g->run.replica;
 
-/* Notes the run that a server has told of. May it have forgotten something? Node 0 of a Sentinel store is the master,
- * wherever it is: there another run is also another server. */
-static bool note_run(struct carrier *c, struct node *node)
-{
-    struct greeting *g = &node->greeting;
-    const bool demoted = c->topology.clustered && node->role == NODE_PRIMARY && g->run.replica;
-
-    node->says_replica = demoted && (!g->again || node->says_replica);
-    if (node->role == NODE_REPLICA)
-        return note_replica(c, node, &g->run);
-    if (demoted && g->again) /* it says where to go, and that tells */
+    node->says_replica = deposed && (!g->again || node->says_replica);
+    if (deposed && g->again) /* it says where to go, and that tells */
         return false;
+    if (node->role == NODE_UNUSED && node->run.id[0] != '\0') { /* its run is compared once it has keys again */
+        node->greeted_ns = 0;
+        return false;
+    }
     const bool restarted = node->role == NODE_PRIMARY &&
-                           (run_is_another(&node->run, &g->run) || began_unseen(node, &g->run));
+                           (run_is_another(&node->run, &g->run) || began_unseen(node, &g->run, g->uptime_s));
     run_note(&node->run, &g->run);
     return restarted;
+}
+
+/* It tells that the primary may have forgotten something. Only the primary tells whether it has: it is greeted anew, and
+ * answers meanwhile. Without a history of the primary nothing can be compared. */
+static bool is_out_of_step(struct carrier *c, const struct node *node)
+{
+    struct node *primary = node->role == NODE_REPLICA ? c->topology.nodes[node->primary] : NULL;
+
+    if (primary == NULL || run_is_in_step(&primary->run, &node->run))
+        return false;
+    primary->greeted_ns = 0;
+    return true;
 }
 
 void node_take_greeting(struct carrier *c, struct node *node, struct flight *flight, const redisReply *object)
@@ -291,10 +295,14 @@ void node_take_greeting(struct carrier *c, struct node *node, struct flight *fli
     flight_free(flights_take(&node->sent));
     if (!g->again)
         settings_log(c->settings, HIBLOOM_LOG_INFO, "%s: connected", carrier_where(c, node, where, sizeof where));
-    if (note_run(c, node)) {
+    if (take_run(c, node)) {
         call_tell_all_restart(c, node);
         for (struct flight *waiting = node->pending.first; waiting != NULL; waiting = waiting->next)
             flight_begin_proof(waiting);
+    }
+    if (is_out_of_step(c, node)) {
+        node_lose(c, node, HIBLOOM_EUNAVAILABLE, "this replica does not follow the primary");
+        return;
     }
     make_ready(c, node);
     node_hurry(node);
@@ -304,6 +312,13 @@ void node_close_unused(struct carrier *c, struct node *node)
 {
     if (is_quiet(node) && (node->leave || (node->role == NODE_UNUSED && !node->named && !c->locate.stale)))
         shut(c, node);
+}
+
+void node_close_dead(struct carrier *c)
+{
+    for (unsigned i = 0; i < c->topology.count; i++)
+        if (is_quiet(c->topology.nodes[i]) && !c->pipes->is_alive(c->topology.nodes[i]))
+            shut(c, c->topology.nodes[i]);
 }
 
 /* Makes the connection, if there is none. Not OK: it cannot be made. */

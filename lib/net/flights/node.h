@@ -41,6 +41,9 @@ static inline bool node_owes(const struct node *node)
  * the known locations do not name it. */
 void node_close_unused(struct carrier *, struct node *);
 
+/* Closes those that are dead: a map may say that such a server has given slots away, before anybody meets it again. */
+void node_close_dead(struct carrier *);
+
 /* It is broken: all that was sent or waits there has failed. */
 void node_lose(struct carrier *, struct node *, hibloom_status, const char *words);
 

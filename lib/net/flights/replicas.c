@@ -92,7 +92,7 @@ static void ask_replicas(struct carrier *c, struct call *call)
         if (!flags_has(call->touched, i))
             continue;
         if (c->topology.nodes[i]->role == NODE_REPLICA) { /* deposed since: its writes may be lost */
-            call->restarts = UINT64_MAX;
+            call_note_loss(call);
             continue;
         }
         struct flight *flight = new_touch(c, call, c->topology.nodes[i]);
@@ -160,7 +160,7 @@ static void take_refused(struct carrier *c, struct node *node, struct flight *fl
     if (c->topology.clustered && (refusal == REFUSAL_MOVED || refusal == REFUSAL_ASK)) {
         /* The key has moved, but others of the call have not: nobody would wait for these. The call is made again. */
         carrier_note_stale(c);
-        call->restarts = UINT64_MAX;
+        call_note_loss(call);
         call_end_flight(c, flight);
     } else if (refusal == REFUSAL_READONLY) {
         call_flight_failed(c, flight, node, HIBLOOM_EUNAVAILABLE, NULL, false);
@@ -201,7 +201,7 @@ static void take_touched(struct carrier *c, struct node *node, struct flight *fl
             carrier_note_stale(c);
         }
     } else if (flight->exchange.tag != 0 && (reply->type != REDIS_REPLY_INTEGER || reply->integers[0] != 1)) {
-        flight->call->restarts = UINT64_MAX; /* the key is gone: that counts as a restart */
+        call_note_loss(flight->call); /* the key is gone: that counts as a restart */
     }
     flights_put(&node->touched, flight);
 }

@@ -24,7 +24,9 @@ static void note_options(struct redis_server_traits *server, const struct store_
 
 static void refresh(struct redis_store *store)
 {
-    carrier_note_stale((struct carrier *)store);
+    struct carrier *c = (struct carrier *)store;
+
+    c->locate.stale = c->locate.stale || c->topology.clustered; /* of a master a check tells in time */
 }
 
 _Static_assert(NODES_MAX <= REDIS_SERVERS_MAX, "a node's number is a server's");

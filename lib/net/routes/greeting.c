@@ -1,4 +1,4 @@
-/* greeting.c: the first commands on a new connection. See greeting.h. */
+/* greeting.c: the questions who a server is, and what the answers tell. See greeting.h. */
 #include "net/routes/greeting.h"
 #include "base/number.h"
 
@@ -56,11 +56,11 @@ void greeting_write(struct greeting *g, struct commands *out, const struct store
 
 void greeting_write_again(struct greeting *g, struct commands *out)
 {
-    const bool named = g->named || g->run.id[0] != '\0';
+    const bool knows_id = g->knows_id || g->run.id[0] != '\0';
 
-    *g = (struct greeting){.step = {GREETING_INFO}, .count = 1, .role = g->role, .again = true, .named = named};
-    command_start(out, named ? 2 : 1, "INFO");
-    if (named)
+    *g = (struct greeting){.step = {GREETING_INFO}, .count = 1, .role = g->role, .again = true, .knows_id = knows_id};
+    command_start(out, knows_id ? 2 : 1, "INFO");
+    if (knows_id)
         command_text(out, "replication");
 }
 
@@ -76,25 +76,20 @@ static void read_id(const redisReply *info, const char *name, char id[RUN_ID_SIZ
     }
 }
 
-static void read_run(struct server_run *run, const redisReply *info)
+static void read_info(struct greeting *g, const redisReply *info)
 {
     static const char uptime[] = "\nuptime_in_seconds:";
     const char *found = strstr(info->str, uptime), *digits = found != NULL ? found + sizeof uptime - 1 : "";
+    struct server_run *run = &g->run;
+    char older[RUN_ID_SIZE] = "";
 
     read_id(info, "\nrun_id:", run->id);
     read_id(info, "\nmaster_replid:", run->history);
-    read_id(info, "\nmaster_replid2:", run->older);
-    if (run->older[strspn(run->older, "0")] == '\0')
-        run->older[0] = '\0';
+    read_id(info, "\nmaster_replid2:", older);
     run->replica = strstr(info->str, "\nrole:slave") != NULL;
-    run->unlinked = strstr(info->str, "\nmaster_link_status:down") != NULL;
-    if (number_parse(digits, strspn(digits, "0123456789"), UINT64_MAX, &run->uptime_s) != HIBLOOM_OK)
-        run->uptime_s = UINT64_MAX;
-}
-
-static bool are_same(const char *one, const char *other)
-{
-    return one[0] != '\0' && strcmp(one, other) == 0;
+    run->branched = strspn(older, "0") < strlen(older);
+    if (number_parse(digits, strspn(digits, "0123456789"), UINT64_MAX, &g->uptime_s) != HIBLOOM_OK)
+        g->uptime_s = UINT64_MAX;
 }
 
 static bool differ(const char *one, const char *other)
@@ -105,23 +100,14 @@ static bool differ(const char *one, const char *other)
 bool run_is_another(const struct server_run *before, const struct server_run *now)
 {
     const bool demoted = now->replica && !before->replica && before->history[0] != '\0';
-    const bool told = before->told && are_same(before->history, now->history);
 
-    return demoted || (differ(before->id, now->id) && !told) ||
-           ((now->replica || now->older[0] != '\0') && differ(before->history, now->history));
+    return differ(before->id, now->id) || demoted ||
+           ((now->replica || now->branched) && differ(before->history, now->history));
 }
 
-bool run_note_news(struct server_run *primary, const struct server_run *before, const struct server_run *now)
+bool run_is_in_step(const struct server_run *primary, const struct server_run *replica)
 {
-    const bool news = differ(primary->history, now->history) && !are_same(primary->older, now->history) &&
-                      !are_same(before->history, now->history);
-
-    if (news) {
-        strcpy(primary->older, primary->history);
-        strcpy(primary->history, now->history);
-    }
-    primary->told = primary->told || news;
-    return news;
+    return !differ(primary->history, replica->history) && (replica->replica || replica->history[0] == '\0');
 }
 
 void run_note(struct server_run *run, const struct server_run *now)
@@ -131,8 +117,6 @@ void run_note(struct server_run *run, const struct server_run *now)
     if (now->history[0] == '\0')
         return;
     strcpy(run->history, now->history);
-    strcpy(run->older, now->older);
-    run->told = false;
     run->replica = now->replica;
 }
 
@@ -162,7 +146,7 @@ hibloom_status greeting_take(struct greeting *g, const struct store_settings *s,
                                                                    : settings_explain(s, reply->str, error);
     }
     if (step == GREETING_INFO && reply->type == REDIS_REPLY_STRING)
-        read_run(&g->run, reply);
+        read_info(g, reply);
     if (step == GREETING_INFO && g->again && g->role == NODE_PRIMARY && g->run.replica && s->uri.kind == URI_SENTINEL)
         return error_set(error, HIBLOOM_EUNAVAILABLE, NO_MASTER);
     if (step == GREETING_ROLE && !is_master(reply))

@@ -1,4 +1,5 @@
-/* greeting.h: the first commands on a new connection: they identify us and the server.
+/* greeting.h: the questions who a server is. They are the first commands on a new connection. INFO alone is asked again
+ * each second.
  *
  *     AUTH        if the URI has a password
  *     SELECT      if it has a database
@@ -27,13 +28,10 @@ enum greeting_step { GREETING_AUTH, GREETING_SELECT, GREETING_NAME, GREETING_REA
 /* The run of a server. "": not known. */
 struct server_run {
     char id[RUN_ID_SIZE];      /* run_id: another one once it was restarted */
-    char history[RUN_ID_SIZE]; /* master_replid: another one once it was a replica, too; */
-    char older[RUN_ID_SIZE];   /* master_replid2: the one before. Without it, another history of a primary only tells
-                                * of a first replica. */
-    bool replica;              /* it is one, */
-    bool unlinked;             /* and has no link to its primary: its history may be its own */
-    bool told;                 /* a replica of it has told of that history */
-    uint64_t uptime_s;         /* since it began, rounded up or down; UINT64_MAX: not told */
+    char history[RUN_ID_SIZE]; /* master_replid: another one once it was a replica, too; a replica has its primary's */
+    bool replica;              /* it is one */
+    bool branched;             /* It has a master_replid2. Without one, another history of a primary only tells of a
+                                * first replica. */
 };
 
 struct greeting {
@@ -41,8 +39,9 @@ struct greeting {
     uint32_t count;
     enum node_role role;   /* of the server that is asked */
     bool again;            /* it is not the connection's first one; */
-    bool named;            /* an earlier one on it has told the run_id */
+    bool knows_id;         /* an earlier one on it has told the run_id */
     struct server_run run; /* the server's */
+    uint64_t uptime_s;     /* since the run began; UINT64_MAX: not told */
 };
 
 void greeting_write(struct greeting *, struct commands *, const struct store_settings *, enum node_role);
@@ -58,8 +57,7 @@ hibloom_status greeting_take(struct greeting *, const struct store_settings *, u
 bool run_is_another(const struct server_run *before, const struct server_run *now);
 void run_note(struct server_run *, const struct server_run *now);
 
-/* A replica has another history than its primary had, so that one may have forgotten something. An older history only
- * tells that the replica lags. Notes it for the primary, whose next greeting is no other run then. */
-bool run_note_news(struct server_run *primary, const struct server_run *before, const struct server_run *now);
+/* Have both the same history, as far as they tell one? */
+bool run_is_in_step(const struct server_run *primary, const struct server_run *replica);
 
 #endif

@@ -23,6 +23,21 @@ static void set_address(struct node *node, const char *host, size_t host_len, un
     node->pause = (struct pause){0};
 }
 
+/* Its take-over was told. The next greeting shall not tell of it again. */
+static void forget_history(struct node *node)
+{
+    node->run.history[0] = '\0';
+    node->greeted_ns = 0;
+}
+
+/* By the map, or by a redirect: what it lost before then was told. */
+static void become_primary(struct node *node)
+{
+    node->role = NODE_PRIMARY;
+    node->says_replica = false;
+    node->primary_since_ns = clock_now_ns();
+}
+
 /* One that no map names any more is free for another address. */
 static bool is_free(const struct node *node)
 {
@@ -55,10 +70,8 @@ static struct node *node_of(struct topology *t, const char *host, size_t host_le
         node = host_len < NODE_HOST_SIZE && memchr(host, '\0', host_len) == NULL ? add_node(t) : NULL;
         if (node == NULL)
             return NULL;
+        *node = (struct node){.number = node->number, .pipe = node->pipe, .role = NODE_UNUSED};
         set_address(node, host, host_len, port);
-        node->role = NODE_UNUSED;
-        node->run = (struct server_run){.id = ""};
-        node->named_ns = 0;
     }
     node->named = true;
     return node;
@@ -125,7 +138,7 @@ static struct node *find_replica(struct topology *t, const struct node *primary)
     return NULL;
 }
 
-/* A replica tells that its primary has forgotten something by the history that the primary had. So that is met first. */
+/* A replica's history is compared with its primary's. So the primary has to be greeted first. */
 struct node *topology_route(struct topology *t, uint16_t slot, bool replica)
 {
     const uint16_t number = t->clustered ? t->slots[slot] : 0;
@@ -175,19 +188,14 @@ struct slot_map {
     bool took_over;
 };
 
-/* That it is another run was told. */
-static void forget_history(struct node *node)
-{
-    node->run.history[0] = '\0';
-    node->greeted_ns = 0;
-}
-
 static void empty(struct slot_map *restrict map, const uint16_t *restrict slots)
 {
     for (unsigned i = 0; i < KEYS_SLOTS; i++)
         map->slots[i] = slots[i] | SLOT_UNSERVED;
-    for (unsigned i = 0; i < NODES_MAX; i++)
+    for (unsigned i = 0; i < NODES_MAX; i++) {
         map->role[i] = NODE_UNUSED;
+        map->primary[i] = 0;
+    }
     map->took_over = false;
 }
 
@@ -199,12 +207,23 @@ static void fill(uint16_t *slots, size_t count, uint16_t number)
         memcpy(slots + done, slots, (done < count - done ? done : count - done) * sizeof *slots);
 }
 
-/* Did another node have one of the slots? */
-static bool had_another(const struct topology *t, long long slot, long long last, uint16_t number)
+/* It was met, but not on a connection of now. */
+static bool was_lost(const struct node *node)
 {
-    while (slot <= last && (t->slots[slot] == SLOT_UNKNOWN || t->slots[slot] % NODES_MAX == number))
-        slot++;
-    return slot <= last;
+    const bool greeted = node->state == NODE_READY || (node->state == NODE_GREETING && node->greeting.again);
+
+    return node->run.id[0] != '\0' && !greeted;
+}
+
+/* Did another node have one of the slots? `lost`: one that was lost, and may have restarted since. */
+static bool had_another(const struct topology *t, long long slot, long long last, uint16_t number, bool lost)
+{
+    for (; slot <= last; slot++) {
+        const uint16_t before = t->slots[slot] % NODES_MAX;
+        if (t->slots[slot] != SLOT_UNKNOWN && before != number && (!lost || was_lost(t->nodes[before])))
+            return true;
+    }
+    return false;
 }
 
 /* [first slot, last slot, primary, replica, ...] */
@@ -219,9 +238,10 @@ static bool read_range(struct topology *t, const struct node *asked, const redis
     const uint16_t number = primary->number;
     const long long first = range->element[0]->integer, last = range->element[1]->integer;
     map->role[number] = NODE_PRIMARY;
-    /* Slots that moved between primaries were resharded. The first map replaces none. */
-    if ((primary->role != NODE_PRIMARY || primary->says_replica) && !map->took_over && topology_primaries(t) > 0)
-        map->took_over = had_another(t, first, last, number);
+    /* Slots that moved between primaries were resharded: the former one tells of its restart only to who meets it again.
+     * The first map replaces none. */
+    if (!map->took_over && topology_primaries(t) > 0)
+        map->took_over = had_another(t, first, last, number, primary->role == NODE_PRIMARY && !primary->says_replica);
     fill(map->slots + first, (size_t)(last - first + 1), number);
     for (size_t i = 3; i < range->elements; i++) {
         const struct node *replica = read_node(t, asked, range->element[i]);
@@ -258,7 +278,7 @@ bool topology_take_slots(struct topology *t, const struct node *asked, const red
                 forget_history(t->nodes[i]); /* the map tells of a take-over */
             }
             if (map->role[i] == NODE_PRIMARY && t->nodes[i]->role != NODE_PRIMARY)
-                t->nodes[i]->named_ns = clock_now_ns();
+                become_primary(t->nodes[i]);
             t->nodes[i]->role = map->role[i];
             t->nodes[i]->primary = map->primary[i];
         }
@@ -300,11 +320,11 @@ struct node *topology_redirect(struct topology *t, const struct node *asked, con
         } else {
             t->nodes[asked->number]->leave = true; /* if its slots were taken over, it may take over again unseen */
         }
-        node->role = NODE_PRIMARY;
-        node->says_replica = false;
-        if (node->state != NODE_READY) /* else it is this run's: the next one has to be told of */
+        become_primary(node);
+        if (node->state != NODE_READY) { /* else it is this run's: the next one has to be told of */
             node->run = (struct server_run){.id = ""};
-        node->named_ns = clock_now_ns();
+            node->greeted_ns = 0;
+        }
     }
     if (moved)
         t->slots[slot] = node->number;
@@ -393,10 +413,16 @@ static unsigned rank(const struct topology *t, const struct node *node, uint64_t
 struct node *topology_next_to_ask(struct topology *t, uint64_t round)
 {
     struct node *best = NULL;
+    unsigned highest = 0;
 
-    for (unsigned i = 0; i < t->count; i++)
-        if (rank(t, t->nodes[i], round) > (best != NULL ? rank(t, best, round) : 0))
-            best = t->nodes[i];
+    for (unsigned i = 0; i < t->count; i++) {
+        struct node *node = t->nodes[i];
+        const unsigned is = rank(t, node, round);
+        if (is < highest || is == 0 || (is == highest && node->trouble_ns >= best->trouble_ns))
+            continue; /* of the same rank: the one whose trouble is longest ago */
+        best = node;
+        highest = is;
+    }
     if (best != NULL)
         best->asked = round;
     return best;
