@@ -13,8 +13,8 @@
  *    such a done makes on the handle, or the store, are refused with ECANCELED. They may be called in any order, and
  *    from every done. After its store is freed, a handle can only be closed. Commands that were sent are still carried
  *    out. An add that is cut off may leave bits, as the add of a killed process: see "Items" in hibloom.h.
- *  - Calls that are pending at once may be carried out in any order. If a server forgot, one of those on a handle
- *    gets ELOST, and the others go on.
+ *  - Calls that are pending at once may be carried out in any order. If a server forgot, each look-up and remove that
+ *    is pending gets ELOST, and so does each call that begins before the first `done` says so. Adds that were sent go on.
  *  - Above `in_flight` items (an option of the store), calls return EBUSY: call again after some done. A call without
  *    items counts as one. If nothing is in flight, a call of any size is accepted.
  *  - A store, its filters and its loop serve one thread.

@@ -225,13 +225,16 @@ bool task_missed_restart(const struct task *task, uint64_t restarts)
 
 void task_tell_restart(struct task *task, uint64_t restarts)
 {
-    if (task->link != NULL)
-        task->link->of->restarts = restarts;
-    if (task->from != NULL)
-        task->from->of->restarts = restarts;
+    task->told = restarts;
     task_fail(task, HIBLOOM_ELOST,
               "the server was restarted, or another took over: adds that were acknowledged may be missing (the next "
               "call goes on)");
+}
+
+static void note_told(const struct link *link, uint64_t restarts)
+{
+    if (link != NULL && link->of->restarts < restarts)
+        link->of->restarts = restarts;
 }
 
 bool task_is_of(const struct task *task, const hibloom *handle)
@@ -245,6 +248,8 @@ void task_end(struct task *task)
 
     for (uint32_t i = 0; task_has_failed(task) && filter != NULL && i < redis_links(filter); i++)
         near_forget(redis_link(filter, i));
+    note_told(task->link, task->told);
+    note_told(task->from, task->told);
     for (struct said *said; (said = task->said) != NULL;) {
         task->said = said->next;
         alloc.free(said);

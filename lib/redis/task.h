@@ -115,6 +115,7 @@ struct task {
     enum refusal refusal;
     const char *words; /* these three are a failure */
     struct said *said; /* all words so far: task_end frees them */
+    uint64_t told;     /* it has failed since servers restarted, so often by then; 0: it has not */
     unsigned pause_ms;
     bool keeps;     /* TASK_KEEP comes next */
     bool elsewhere; /* it has failed, and the server has nothing to do with that */
@@ -174,7 +175,7 @@ bool proof_is_old(uint64_t asked_ns);
 uint64_t task_heard_ns(const struct task *);
 
 /* A server was restarted, or another took over, so often by now: ELOST, to each handle once. Is one of the task's
- * still to be told? The task fails, and its handles count as told. */
+ * still to be told? The task fails. Its handles count as told once it ends: until then others of theirs fail, too. */
 bool task_missed_restart(const struct task *, uint64_t restarts);
 void task_tell_restart(struct task *, uint64_t restarts);
 

@@ -15,8 +15,8 @@ struct handle {
     hibloom *filter;
     uint64_t root; /* its id; 0: not known */
     uint64_t ids[CALL_KEYS];
-    uint64_t told; /* ELOST, so many times */
-    bool failed;   /* its last call has */
+    uint64_t told, told_us; /* ELOST, so many times; and the last time */
+    bool failed;            /* its last call has */
 };
 
 /* A step on its way. For the oracles a call of pairs is a call for each of its filters. */
@@ -301,15 +301,18 @@ static void begin(struct running *r, const struct step *step)
     }
 }
 
-/* A handle is told of each other run of a server once. */
+/* A handle is told of each other run of a server once; calls that were pending then are told together. */
 static void note_told(struct client *c, const struct call *call, hibloom_status status)
 {
     const uint64_t runs = stats_of(c).restarts;
-    uint64_t *told = &c->handles[call->name].told;
+    struct handle *h = &c->handles[call->name];
 
-    if (needs_handle(call->verb) && status == HIBLOOM_ELOST && ++*told > runs)
+    if (!needs_handle(call->verb) || status != HIBLOOM_ELOST)
+        return;
+    if (call->begun_us >= h->told_us && ++h->told > runs)
         fail_call(call, "its handle of '%s' is told %d times of %d other runs of servers", oracle_name(call->name),
-                  (int)*told, (int)runs);
+                  (int)h->told, (int)runs);
+    h->told_us = net_now_us();
 }
 
 static void close_handle(struct client *c, int name)

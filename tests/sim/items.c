@@ -282,8 +282,11 @@ static void check_found(const struct call *c, int item, bool found)
     /* A replica hides what has expired by its clock. That steps back in front of the guard. */
     const bool hidden = settings->from_replicas && names[c->name].expiry_ms != 0 && caused(CAUSE_CLOCK, c->begun_us);
 
-    if (!found && (names[c->name].lost[c->client] & bit) != 0 && !world.stale[c->client] && !kind->window &&
-        !settings->accept_restarts && !caused(CAUSE_DENIAL, 1) && world_must_have_told(c->begun_us, c->held_us))
+    const struct name *n = &names[c->name];
+    const bool pending = c->begun_us < n->told_us[c->client] && (n->told[c->client] & bit) != 0;
+    const bool untold = (n->lost[c->client] & bit) != 0 && world_must_have_told(c->begun_us, c->held_us);
+    if (!found && (pending || untold) && (n->in & bit) == 0 && !world.stale[c->client] && !kind->window &&
+        !settings->accept_restarts && !caused(CAUSE_DENIAL, 1))
         fail_call(c, "a wrong \"no\": a server has lost item %d of '%s', of which its handle was not told", item,
                   oracle_name(c->name));
     if (world.stale[c->client] || windows_depends_on_clocks(c->name) || forgot || (old_near && found) || hidden ||

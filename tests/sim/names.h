@@ -85,7 +85,9 @@ struct name {
     uint64_t run[CLIENTS];     /* of the root's server, of which the client's handle knows; 0: not known */
     uint64_t owed[CLIENTS];    /* an add went on over that one, so the next call tells, */
     uint64_t owed_us[CLIENTS]; /* of those that begin behind the end of that add */
-    uint32_t lost[CLIENTS];    /* items that servers have lost, of which the client's handle was not told */
+    uint32_t lost[CLIENTS];    /* items that servers have lost, of which the client's handle was not told; */
+    uint32_t told[CLIENTS];    /* and those of which it was, when a call of it ended the last time so: */
+    uint64_t told_us[CLIENTS]; /* so were all look-ups that were pending then */
 };
 
 extern struct name names[NAMES];

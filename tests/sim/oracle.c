@@ -174,6 +174,10 @@ static void check_told(const struct call *c, hibloom_status status)
     const uint64_t now = world_run(root_key(c->name));
     const struct client_settings *s = &world.plan->client[c->client];
 
+    if (status == HIBLOOM_ELOST && n->lost[c->client] != 0) {
+        n->told[c->client] = n->lost[c->client];
+        n->told_us[c->client] = net_now_us();
+    }
     if (c->verb == VERB_OPEN || status == HIBLOOM_ELOST)
         n->lost[c->client] = 0;
     if (c->reopens && c->lives != n->lives) /* it may have made it anew */

@@ -251,6 +251,7 @@ static const struct focus {
     {BIT(PLAIN), BIT(VERB_ADD) | BIT(VERB_LOOK), BIT(FAULT_DELAY), "SENTINEL", WATCHED | PACED | HURRIED, 2},
     {BIT(PLAIN) | BIT(BLOCKED), BITS(VERB_ADD, VERB_LOOK, VERB_SLEEP), BIT(FAULT_RESTART) | BIT(FAULT_MOVE), NULL,
      CLUSTERED | PACED, 2},
+    {BIT(PLAIN), BIT(VERB_ADD) | BIT(VERB_LOOK), BIT(FAULT_RESTART), NULL, LOOPED | RETRIES, 2},
 };
 
 /* And some about clients that meet between two steps of each other's calls, whatever these are. */

@@ -262,7 +262,6 @@ static void check_master(const struct wire *wire, struct blob key)
 static bool stood(int sentinel, uint64_t since_us)
 {
     const struct server *s = &servers[sentinel];
-
     return !s->up || s->slow_us > 0 || s->stood_us > since_us || s->since_us > since_us;
 }
 
@@ -270,7 +269,6 @@ static bool stood(int sentinel, uint64_t since_us)
 static bool sentinels_stand(void)
 {
     const uint64_t now = net_now_us(), since_us = now - 1300000, long_since_us = now - 4000000;
-
     return stood(data_count, since_us) || stood(data_count + 1, since_us) ||
            (stood(data_count, long_since_us) && stood(data_count + 1, long_since_us));
 }
