@@ -178,7 +178,6 @@ static void replicas_of_a_master_answer_look_ups(void **state)
     hibloom_store_free(store);
 }
 
-/* And no server that is well. */
 static void words_name_the_replica_that_stands_still(void **state)
 {
     hibloom_store *store = test_connect(with_options(sentinel_uri(sentinel), PATIENT "&read_from=replicas"), NULL);

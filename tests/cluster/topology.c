@@ -151,10 +151,12 @@ static void more_replicas_than_there_are_is_said_in_words(void **state)
     hibloom_close(test_open(store, "seen", ROOMY)); /* to make it would wait, too */
     hibloom_store_free(store);
     careful = test_connect(
-        with_options(redis_cluster_uri(cluster), "command_timeout=1s&min_replicas=2&replicas_timeout=100ms"), NULL);
+        with_options(redis_cluster_uri(cluster), "command_timeout=1s&min_replicas=2&replicas_timeout=900ms"), NULL);
     hibloom *filter = test_open(careful, "seen", ROOMY);
+    hibloom_store_deadline(careful, 800);
     assert_fails(hibloom_add_many(filter, items, ITEMS, answers), HIBLOOM_EUNAVAILABLE, careful,
                  "min_replicas asks for 2");
+    hibloom_store_deadline(careful, 0);
     assert_ok(hibloom_contains_many(filter, items, ITEMS, answers), careful);
     assert_int_equal(test_count_true(answers, ITEMS), ITEMS); /* they are in, all the same */
     hibloom_close(filter);

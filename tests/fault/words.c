@@ -25,8 +25,6 @@ static int set_up(void **state)
     return proxied_set_up(state);
 }
 
-/* ---- A server that takes no writes ----------------------------------------------------- */
-
 /* Under the condition, each call either is refused in the server's words or,
  * where it reads or only removes, passes; some are refused in any case, and a
  * full server lets a filter go in any case. */
@@ -54,18 +52,10 @@ static void check_condition(const char *impose, const char *lift, const char *wo
     }
 }
 
-static void out_of_memory(void **state)
+static void a_server_that_takes_no_writes(void **state)
 {
     check_condition("CONFIG SET maxmemory 1", "CONFIG SET maxmemory 0", "OOM");
-}
-
-static void read_only_replica(void **state)
-{
     check_condition("REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE", "READONLY");
-}
-
-static void too_few_replicas(void **state)
-{
     check_condition("CONFIG SET min-replicas-to-write 1", "CONFIG SET min-replicas-to-write 0", "NOREPLICAS");
 }
 
@@ -324,9 +314,7 @@ static void a_seed_is_not_in_words_that_cut_or_escape_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(out_of_memory),
-        cmocka_unit_test(read_only_replica),
-        cmocka_unit_test(too_few_replicas),
+        cmocka_unit_test(a_server_that_takes_no_writes),
         cmocka_unit_test(a_list_in_place_of_a_key),
         cmocka_unit_test(opening_and_attaching_at_a_list_fails_and_leaves_it),
         cmocka_unit_test(words_begin_with_the_server),

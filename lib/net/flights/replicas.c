@@ -1,6 +1,7 @@
 /* replicas.c: adds that replicas must have, look-ups that they answer. See replicas.h. */
 #include "net/flights/replicas.h"
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "net/flights/node.h"
 
 #include <stdio.h>
@@ -105,13 +106,20 @@ static void ask_replicas(struct carrier *c, struct call *call)
     }
 }
 
-static bool has_touch(const struct node *node)
+/* The time of a WAIT behind these writes, at most `ms`: a call that has less is told in time how many replicas have them. 0:
+ * there is none: they wait for a greeting, or their calls ended while they did. */
+static uint64_t time_behind(const struct flights *writes, uint64_t ms)
 {
-    const struct flight *flight = node->touched.first != NULL ? node->touched.first : node->sent.first;
+    const uint64_t now = clock_now_ms();
+    uint64_t least = 0;
 
-    while (flight != NULL && flight->kind != FLIGHT_TOUCH)
-        flight = flight->next;
-    return flight != NULL;
+    for (const struct flight *flight = writes->first; flight != NULL; flight = flight->next) {
+        const uint64_t deadline = flight->kind == FLIGHT_TOUCH ? flight->call->deadline : 0;
+        const uint64_t time = deadline == 0 ? ms : deadline > now + 1 ? (deadline - now) / 2 : 1;
+        if (flight->kind == FLIGHT_TOUCH && (least == 0 || time < least))
+            least = time < ms ? time : ms;
+    }
+    return least;
 }
 
 /* WAIT stops the whole connection at the server, so there is one at a time. Writes in between share the next one. */
@@ -123,11 +131,14 @@ void replicas_wait(struct carrier *c, struct node *node)
     if (!node->wants_wait || node->waits)
         return;
     node->wants_wait = false;
-    if (!has_touch(node)) /* it waits for a greeting, or its call ended while it did */
+    const uint64_t touched = time_behind(&node->touched, (uint64_t)c->settings->options.replicas_ms);
+    const uint64_t sent = time_behind(&node->sent, (uint64_t)c->settings->options.replicas_ms);
+    const uint64_t ms = touched == 0 || (sent != 0 && sent < touched) ? sent : touched;
+    if (ms == 0)
         return;
     command_start(&commands, 3, "WAIT");
     command_number(&commands, c->settings->options.min_replicas);
-    command_number(&commands, c->settings->options.replicas_ms);
+    command_number(&commands, ms);
     if (!commands.failed)
         flight = flight_new(&c->pool, NULL, FLIGHT_WAIT, &(struct exchange){.replies = 1}, commands.bytes,
                             commands.len);
@@ -144,6 +155,7 @@ void replicas_wait(struct carrier *c, struct node *node)
 static void wait_again(struct carrier *c, struct node *node, struct flight *flight)
 {
     (void)flight_resend(flight, false);
+    c->store.server.stats.retries++;
     flight->index = 0;
     flight->to = node;
     flights_put(&flight->call->waiting, flight);
@@ -178,15 +190,19 @@ static void take_count(struct carrier *c, struct node *node, struct flight *flig
     const uint32_t wanted = (uint32_t)c->settings->options.min_replicas;
     char words[96];
 
-    if (replicas < wanted && call_may_retry(c, flight->call)) {
-        wait_again(c, node, flight);
+    if (replicas >= wanted) {
+        call_end_flight(c, flight);
         return;
     }
-    if (replicas < wanted) {
-        snprintf(words, sizeof words, "%lld replicas have the write; min_replicas asks for %u", replicas, wanted);
+    snprintf(words, sizeof words, "%lld replicas have the write; min_replicas asks for %u", replicas, wanted);
+    if (call_may_retry(c, flight->call)) {
+        carrier_note_trouble(node, HIBLOOM_EUNAVAILABLE, words);
+        carrier_tell_trouble(c, node, "; trying again");
+        wait_again(c, node, flight);
+    } else {
         call_give_up(c, flight->call, node, HIBLOOM_EUNAVAILABLE, words);
+        call_end_flight(c, flight);
     }
-    call_end_flight(c, flight);
 }
 
 /* The answer to the write is here. Its call waits for the answer to WAIT behind it, also if the write was refused. */
