@@ -39,7 +39,8 @@ struct pipe_class {
     void (*close)(struct carrier *, struct node *); /* calls nothing here */
 };
 
-/* An answer about a server's run, or about the master, holds so long. A fail-over and back that loses writes takes longer. */
+/* An answer about a server's run, or about the master, holds for a second. A fail-over and back that loses writes takes
+ * longer. */
 #define CHECK_NS UINT64_C(1000000000)
 
 /* The search for the locations: the server of each key. It asks one node after the other until one gives them. It asks one
@@ -50,7 +51,7 @@ struct pipe_class {
 struct locate {
     bool stale;          /* the locations have to come before more is sent; false: a round is a check */
     bool asking;         /* a round is under way, */
-    struct node *at;     /* which waits for this node; NULL: it has answered, or was lost */
+    struct node *at;     /* and this node is asked; NULL: it has answered, or was lost */
     bool lost;           /* that one gave no locations: the next one follows */
     bool told;           /* no reply of the node was wrong so far */
     bool knows;          /* after the last round they were not stale; */
@@ -60,7 +61,7 @@ struct locate {
     unsigned asked;      /* nodes in this round */
     uint64_t began_ns;   /* when this round did, */
     uint64_t asked_ns;   /* and when its last question was written */
-    uint64_t checked_ns; /* when the question was written that was answered last, or a round ended without an answer */
+    uint64_t checked_ns; /* when the last answered question was written, or a round ended without an answer */
     hibloom_status status; /* why the last node gave no answer, */
     struct error error;    /* and in words */
 };

@@ -65,7 +65,15 @@ static void fail_all_astray(struct carrier *c)
         fail_astray(c, call);
 }
 
-static void send_all(struct carrier *c);
+/* Waiting flights can go out. */
+static void send_all(struct carrier *c)
+{
+    for (struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls))
+        if (call->waiting.first != NULL) {
+            call_wake(c, call);
+            dispatch_call(c, call);
+        }
+}
 
 /* ---- Locations ------------------------------------------------------------------------------------ */
 
@@ -375,16 +383,6 @@ bool dispatch_take_reply(struct carrier *c, struct node *node, struct flight *fl
         return false;
     take_last(c, node, flight, good);
     return true;
-}
-
-/* Waiting flights can go out. */
-static void send_all(struct carrier *c)
-{
-    for (struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls))
-        if (call->waiting.first != NULL) {
-            call_wake(c, call);
-            dispatch_call(c, call);
-        }
 }
 
 static hibloom_status explain_location(const struct carrier *c, const redisReply *reply, const char *wrong,

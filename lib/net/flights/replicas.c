@@ -131,8 +131,8 @@ void replicas_wait(struct carrier *c, struct node *node)
     if (!node->wants_wait || node->waits)
         return;
     node->wants_wait = false;
-    const uint64_t touched = time_behind(&node->touched, (uint64_t)c->settings->options.replicas_ms);
-    const uint64_t sent = time_behind(&node->sent, (uint64_t)c->settings->options.replicas_ms);
+    const uint64_t touched = time_behind(&node->touched, c->settings->options.replicas_ms);
+    const uint64_t sent = time_behind(&node->sent, c->settings->options.replicas_ms);
     const uint64_t ms = touched == 0 || (sent != 0 && sent < touched) ? sent : touched;
     if (ms == 0)
         return;
