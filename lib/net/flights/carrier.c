@@ -26,6 +26,13 @@ void carrier_note_stale(struct carrier *c)
     c->locate.stale = c->topology.clustered || c->topology.sentinels;
 }
 
+/* Whether a replica or a Sentinel is well tells nothing of the master: a check asks for others in time. */
+void carrier_note_lost(struct carrier *c, const struct node *node)
+{
+    if (c->topology.clustered || node->role == NODE_PRIMARY)
+        carrier_note_stale(c);
+}
+
 const char *carrier_where(const struct carrier *c, const struct node *node, char *buf, size_t size)
 {
     if (c->borrowed)

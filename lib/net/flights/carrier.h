@@ -49,19 +49,19 @@ struct pipe_class {
  *   search   they are stale: flights wait until a node gives them; if none does, their calls have failed
  *   check    they are not stale, but a second old, and Sentinels may know better: flights wait a moment, then they go on */
 struct locate {
-    bool stale;          /* the locations have to come before more is sent; false: a round is a check */
-    bool asking;         /* a round is under way, */
-    struct node *at;     /* and this node is asked; NULL: it has answered, or was lost */
-    bool lost;           /* that one gave no locations: the next one follows */
-    bool told;           /* no reply of the node was wrong so far */
-    bool knows;          /* after the last round they were not stale; */
-    bool hopeless;       /* no node can be reached, which no other try mends */
-    struct pause pause;  /* before the next one */
-    uint64_t round;      /* it asks each node once */
-    unsigned asked;      /* nodes in this round */
-    uint64_t began_ns;   /* when this round did, */
-    uint64_t asked_ns;   /* and when its last question was written */
-    uint64_t checked_ns; /* when the last answered question was written, or a round ended without an answer */
+    bool stale;            /* the locations have to come before more is sent; false: a round is a check */
+    bool asking;           /* a round is under way, */
+    struct node *at;       /* and this node is asked; NULL: it has answered, or was lost */
+    bool lost;             /* that one gave no locations: the next one follows */
+    bool told;             /* no reply of the node was wrong so far */
+    bool knows;            /* after the last round they were not stale; */
+    bool hopeless;         /* no node can be reached, which no other try mends */
+    struct pause pause;    /* before the next one */
+    uint64_t round;        /* it asks each node once */
+    unsigned asked;        /* nodes in this round */
+    uint64_t began_ns;     /* when this round did, */
+    uint64_t asked_ns;     /* and when its last question was written */
+    uint64_t checked_ns;   /* when the last answered question was written, or a round ended without an answer */
     hibloom_status status; /* why the last node gave no answer, */
     struct error error;    /* and in words */
 };
@@ -94,8 +94,9 @@ static inline bool carrier_checks(const struct carrier *c, const struct node *no
     return c->locate.at == node && !c->locate.stale;
 }
 
-/* A server may have another place now. */
+/* A server may have another place now. The node is of no use, so its slots, or the office of the master, may. */
 void carrier_note_stale(struct carrier *);
+void carrier_note_lost(struct carrier *, const struct node *);
 
 /* Is it certain that events_tick will be called again? */
 bool carrier_can_wait(const struct carrier *);

@@ -41,7 +41,7 @@ static void send_flight(struct carrier *c, struct node *node, struct flight *fli
     const hibloom_status status = node_send_flight(c, node, flight, &error);
     if (status != HIBLOOM_OK) {
         node->refused_by = call->number;
-        carrier_note_stale(c);
+        carrier_note_lost(c, node);
         call_flight_failed(c, flight, node, status, error.words, false);
     }
 }
@@ -124,17 +124,20 @@ static hibloom_status ask(struct carrier *c, struct node *node, struct error *er
     return status;
 }
 
-/* Have all calls that wait gone on for as long as they may? Silent nodes cost a time-out each. No call waits long for a
- * check. */
+/* Have all calls that wait gone on for as long as they may? Silent nodes cost a time-out each. A node that is asked behind
+ * that would count as silent, too. No call waits long for a check. */
 static bool is_over(const struct carrier *c)
 {
     const uint64_t now = clock_now_ms();
 
     if (!c->locate.stale)
         return false;
-    for (const struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls))
-        if (call->waiting.first != NULL && (call->retry_until == 0 || now < call->retry_until))
+    for (const struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls)) {
+        const uint64_t deadline = call_deadline(c, call);
+        if (call->waiting.first != NULL && (call->retry_until == 0 || now < call->retry_until) &&
+            (deadline == 0 || now < deadline))
             return false;
+    }
     return c->locate.asked > 0;
 }
 
@@ -372,7 +375,7 @@ bool dispatch_take_reply(struct carrier *c, struct node *node, struct flight *fl
     if (!refused && !flight->proving && !(flight->exchange.proof && reply->type == REDIS_REPLY_STRING))
         note_carried_out(c, flight->call, node);
     if (refusal == REFUSAL_READONLY || refusal == REFUSAL_MASTERDOWN)
-        carrier_note_stale(c);
+        carrier_note_lost(c, node);
     node->leave = node->leave ||
                   (refusal == REFUSAL_READONLY && c->locate.stale); /* nor is it asked by the next call */
     if (flight->held == 0 && !(refused && is_held(c, node, flight, refusal)))

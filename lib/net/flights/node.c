@@ -216,8 +216,7 @@ void node_lose(struct carrier *c, struct node *node, hibloom_status status, cons
     flights_join(&sent, &node->sent);
     flights_join(&pending, &node->pending);
     shut(c, node);
-    if (node->role != NODE_SENTINEL)
-        carrier_note_stale(c);
+    carrier_note_lost(c, node);
     fail_flights(c, node, &touched, status, words, true);
     fail_flights(c, node, &sent, status, words, true);
     fail_flights(c, node, &pending, status, words, false);
@@ -266,16 +265,11 @@ static bool take_run(const struct carrier *c, struct node *node)
     return restarted;
 }
 
-/* It tells that the primary may have forgotten something. Only the primary tells whether it has: it is greeted anew, and
- * answers meanwhile. Without a history of the primary nothing can be compared. */
-static bool is_out_of_step(struct carrier *c, const struct node *node)
+/* The primary of such a replica may have forgotten something. Only the primary tells whether it has, so it answers. Without
+ * a history of the primary nothing can be compared. */
+static bool is_out_of_step(const struct carrier *c, const struct node *node)
 {
-    struct node *primary = node->role == NODE_REPLICA ? c->topology.nodes[node->primary] : NULL;
-
-    if (primary == NULL || run_is_in_step(&primary->run, &node->run))
-        return false;
-    primary->greeted_ns = 0;
-    return true;
+    return node->role == NODE_REPLICA && !run_is_in_step(&c->topology.nodes[node->primary]->run, &node->run);
 }
 
 void node_take_greeting(struct carrier *c, struct node *node, struct flight *flight, const redisReply *object)

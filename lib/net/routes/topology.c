@@ -30,6 +30,14 @@ static void forget_history(struct node *node)
     node->greeted_ns = 0;
 }
 
+/* The handles are told just now: of what it had lost by now, too. */
+static void forget_run(struct node *node)
+{
+    node->run = (struct server_run){.id = ""};
+    node->greeted_ns = 0;
+    node->primary_since_ns = clock_now_ns();
+}
+
 /* By the map, or by a redirect: what it lost before then was told. */
 static void become_primary(struct node *node)
 {
@@ -265,6 +273,9 @@ bool topology_take_slots(struct topology *t, const struct node *asked, const red
         empty(map, t->slots);
     for (size_t i = 0; good && i < reply->elements; i++)
         good = read_range(t, asked, reply->element[i], map);
+    for (unsigned i = 0; good && map->took_over && i < t->count; i++)
+        if (was_lost(t->nodes[i]))
+            forget_run(t->nodes[i]);
     if (good) {
         *took_over = map->took_over;
         memcpy(t->slots, map->slots, sizeof map->slots);
@@ -321,10 +332,8 @@ struct node *topology_redirect(struct topology *t, const struct node *asked, con
             t->nodes[asked->number]->leave = true; /* if its slots were taken over, it may take over again unseen */
         }
         become_primary(node);
-        if (node->state != NODE_READY) { /* else it is this run's: the next one has to be told of */
-            node->run = (struct server_run){.id = ""};
-            node->greeted_ns = 0;
-        }
+        if (node->state != NODE_READY) /* else it is this run's: the next one has to be told of */
+            forget_run(node);
     }
     if (moved)
         t->slots[slot] = node->number;
