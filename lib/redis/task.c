@@ -233,7 +233,7 @@ void task_tell_restart(struct task *task, uint64_t restarts)
 
 static void note_told(const struct link *link, uint64_t restarts)
 {
-    if (link != NULL && link->of->restarts < restarts)
+    if (link != NULL && link->of != NULL && link->of->restarts < restarts)
         link->of->restarts = restarts;
 }
 
