@@ -106,19 +106,21 @@ static void ask_replicas(struct carrier *c, struct call *call)
     }
 }
 
-/* The time of a WAIT behind these writes, at most `ms`: a call that has less is told in time how many replicas have them. 0:
- * there is none: they wait for a greeting, or their calls ended while they did. */
-static uint64_t time_behind(const struct flights *writes, uint64_t ms)
+/* The time of the next WAIT, at most `ms`. A call that has less gets the number of replicas before its deadline. 0: no write
+ * is there: they wait for a greeting, or their calls ended meanwhile. */
+static uint64_t time_of_wait(const struct node *node, uint64_t ms)
 {
+    const struct flight *const first[] = {node->touched.first, node->sent.first};
     const uint64_t now = clock_now_ms();
     uint64_t least = 0;
 
-    for (const struct flight *flight = writes->first; flight != NULL; flight = flight->next) {
-        const uint64_t deadline = flight->kind == FLIGHT_TOUCH ? flight->call->deadline : 0;
-        const uint64_t time = deadline == 0 ? ms : deadline > now + 1 ? (deadline - now) / 2 : 1;
-        if (flight->kind == FLIGHT_TOUCH && (least == 0 || time < least))
-            least = time < ms ? time : ms;
-    }
+    for (size_t i = 0; i < sizeof first / sizeof *first; i++)
+        for (const struct flight *flight = first[i]; flight != NULL; flight = flight->next) {
+            const uint64_t deadline = flight->kind == FLIGHT_TOUCH ? flight->call->deadline : 0;
+            const uint64_t time = deadline == 0 ? ms : deadline > now + 1 ? (deadline - now) / 2 : 1;
+            if (flight->kind == FLIGHT_TOUCH && (least == 0 || time < least))
+                least = time < ms ? time : ms;
+        }
     return least;
 }
 
@@ -131,9 +133,7 @@ void replicas_wait(struct carrier *c, struct node *node)
     if (!node->wants_wait || node->waits)
         return;
     node->wants_wait = false;
-    const uint64_t touched = time_behind(&node->touched, c->settings->options.replicas_ms);
-    const uint64_t sent = time_behind(&node->sent, c->settings->options.replicas_ms);
-    const uint64_t ms = touched == 0 || (sent != 0 && sent < touched) ? sent : touched;
+    const uint64_t ms = time_of_wait(node, c->settings->options.replicas_ms);
     if (ms == 0)
         return;
     command_start(&commands, 3, "WAIT");

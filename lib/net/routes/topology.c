@@ -193,6 +193,7 @@ struct slot_map {
     uint16_t slots[KEYS_SLOTS];
     enum node_role role[NODES_MAX];
     uint16_t primary[NODES_MAX];
+    bool replaces; /* another one, whose slots may have been taken over */
     bool took_over;
 };
 
@@ -248,7 +249,7 @@ static bool read_range(struct topology *t, const struct node *asked, const redis
     map->role[number] = NODE_PRIMARY;
     /* Slots that moved between primaries were resharded: the former one tells of its restart only to who meets it again.
      * The first map replaces none. */
-    if (!map->took_over && topology_primaries(t) > 0)
+    if (!map->took_over && map->replaces)
         map->took_over = had_another(t, first, last, number, primary->role == NODE_PRIMARY && !primary->says_replica);
     fill(map->slots + first, (size_t)(last - first + 1), number);
     for (size_t i = 3; i < range->elements; i++) {
@@ -269,8 +270,10 @@ bool topology_take_slots(struct topology *t, const struct node *asked, const red
     bool good = map != NULL;
 
     *took_over = false;
-    if (good)
+    if (good) {
         empty(map, t->slots);
+        map->replaces = topology_primaries(t) > 0;
+    }
     for (size_t i = 0; good && i < reply->elements; i++)
         good = read_range(t, asked, reply->element[i], map);
     for (unsigned i = 0; good && map->took_over && i < t->count; i++)
