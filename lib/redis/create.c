@@ -19,13 +19,17 @@ static void judge_root(struct talk *talk, struct outbox *outbox)
     struct life *life = life_of(talk);
     const struct link *link = talk->task.link;
 
-    if (life->answer == '+') {
+    const struct record *there = &life->answer_record;
+
+    if (life->answer == '+' && (there->key != 0 || there->keys != link->count)) {
+        task_unexpected(&talk->task); /* the same text has as many keys */
+    } else if (life->answer == '+') {
         life->waiting.patience = LIFE_PATIENCE;
         struct spec spec;
         spec_copy(&spec, link->spec);
-        life_adopt(life, &spec, &life->answer_record);
+        life_adopt(life, &spec, there);
         explicit_bzero(&spec, sizeof spec); /* the seed */
-        life->root_state = life->answer_record.state;
+        life->root_state = there->state;
         life->range = (struct link_range){0, 0};
         if (!task_has_failed(&talk->task))
             life_complete(talk, outbox);

@@ -136,12 +136,15 @@ static void take_replaced(struct talk *talk, uint32_t tag, uint32_t index, const
     if (!task_expect(&talk->task, reply, REDIS_REPLY_INTEGER, 0))
         return;
     r->answer = reply->integers[0];
-    if (r->answer >= 0) { /* the handle, as it is from now on */
+    const int64_t of_all = (r->answer <= NOT_WHOLE ? NOT_WHOLE : TAKEN) - r->answer;
+    if (of_all >= all_keys(r->filter)) {
+        task_unexpected(&talk->task);
+    } else if (r->answer >= 0) { /* the handle, as it is from now on */
         for (i = 0; i < redis_links(r->filter); i++)
             redis_link(r->filter, i)->generation = (uint64_t)r->answer;
         strcpy(r->filter->handle->name, r->name);
     } else if (r->answer <= NOT_WHOLE) {
-        talk->task.link = redis_key_of(r->filter, (uint32_t)(NOT_WHOLE - r->answer), &i);
+        talk->task.link = redis_key_of(r->filter, (uint32_t)of_all, &i);
         guard_note_other(talk, i);
     }
 }

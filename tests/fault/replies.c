@@ -135,6 +135,47 @@ static void what_is_no_reply_is_a_protocol_error(void **state)
     replace_all(replies, sizeof replies / sizeof replies[0], must_be_protocol_error);
 }
 
+/* A root that was made, as key 2 of 3; and a replace that stops at key 2 of all, which is not whole. */
+#define ROOT_OF_OTHERS \
+    "$93\r\n+ 0000 000000000 00002/00003 00000000 c 0000000000000000 0000000000000000 0000000000 hibloom1\r\n"
+#define KEY_OF_OTHERS ":-1000000002\r\n"
+
+/* One that makes a filter, and one that replaces it, each with every reply replaced: how many are EPROTO. */
+static unsigned count_nonsense(const char *bytes, bool replaces)
+{
+    hibloom_store *store = test_connect(proxy_uri(proxy), NULL);
+    unsigned nonsense = 0;
+    char name[2][TEST_NAME_SIZE];
+    bool replaced = true;
+
+    for (uint64_t reply = 0; replaced; reply++) {
+        hibloom *filter = NULL;
+        for (int i = 0; i < 2; i++)
+            test_name(name[i]);
+        if (replaces)
+            filter = test_open(store, name[0], "bits=1000 hashes=3");
+        proxy_mark(proxy);
+        proxy_replace(proxy, reply, 1, bytes);
+        const hibloom_status status = replaces ? hibloom_replace(filter, name[1])
+                                               : hibloom_open(&filter, store, name[0], "bits=1000 hashes=3");
+        replaced = proxy_replaced(proxy) != '\0';
+        nonsense += status == HIBLOOM_EPROTO;
+        proxy_heal(proxy);
+        hibloom_close(filter);
+    }
+    hibloom_store_free(store);
+    return nonsense;
+}
+
+static void a_key_that_the_filter_does_not_have_is_no_answer(void **state)
+{
+    const unsigned others = count_nonsense(":-1\r\n", true); /* EBUSY where it is the script's */
+
+    assert_true(count_nonsense(ROOT_OF_OTHERS, false) > 0);
+    assert_true(count_nonsense(KEY_OF_OTHERS, true) > others);
+    assert_true(count_nonsense(":-3\r\n", true) > others); /* a stranger's key 1, of one */
+}
+
 static void a_reply_of_the_wrong_type_is_no_answer(void **state)
 {
     static const char *const replies[] = {"$3\r\nabc\r\n", "*2\r\n+a\r\n+b\r\n", "*0\r\n", ":-7\r\n"};
@@ -293,6 +334,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_no_reply_is_a_protocol_error),
         cmocka_unit_test(a_reply_of_the_wrong_type_is_no_answer),
+        cmocka_unit_test(a_key_that_the_filter_does_not_have_is_no_answer),
         cmocka_unit_test(a_bit_is_zero_or_one),
         cmocka_unit_test(a_bitfield_is_as_many_bits_as_were_asked_for),
         cmocka_unit_test(words_too_long_to_keep_are_cut),
