@@ -88,6 +88,11 @@ static void a_map_with_a_gap_hides_no_takeover(void **state)
     assert_true(take("*2\r\n*3\r\n" RANGE(0, 9) B "*3\r\n" RANGE(10, 16383) A, &took_over));
     assert_true(took_over);
     assert_string_equal(owner(5), "1.1.1.2");
+    assert_true(take("*1\r\n*3\r\n" RANGE(10, 16383) A, &took_over)); /* nor where its node is in no map any more */
+    assert_false(took_over);
+    assert_true(take("*2\r\n*3\r\n" RANGE(0, 9) C "*3\r\n" RANGE(10, 16383) A, &took_over));
+    assert_true(took_over);
+    assert_string_equal(owner(5), "1.1.1.3");
 }
 
 /* The next greeting does not tell of a takeover once more: of who is connected it is this run's already. */

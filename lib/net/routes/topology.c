@@ -46,17 +46,26 @@ static void become_primary(struct node *node)
     node->primary_since_ns = clock_now_ns();
 }
 
+/* Nobody has taken over its slots yet. */
+static bool has_unserved(const struct topology *t, const struct node *node)
+{
+    for (unsigned i = 0; t->clustered && i < KEYS_SLOTS; i++)
+        if (t->slots[i] == (node->number | SLOT_UNSERVED))
+            return true;
+    return false;
+}
+
 /* One that no map names any more is free for another address. */
-static bool is_free(const struct node *node)
+static bool is_free(const struct topology *t, const struct node *node)
 {
     return node->role == NODE_UNUSED && !node->seed && !node->named && node->state == NODE_CLOSED &&
-           node->pending.first == NULL;
+           node->pending.first == NULL && !has_unserved(t, node);
 }
 
 static struct node *add_node(struct topology *t)
 {
     for (unsigned i = 0; i < t->count; i++)
-        if (is_free(t->nodes[i]))
+        if (is_free(t, t->nodes[i]))
             return t->nodes[i];
     struct node *node = t->count < NODES_MAX ? alloc.calloc(1, sizeof *node) : NULL;
     if (node == NULL)
