@@ -2,14 +2,12 @@
  * Replicas: min_replicas writes a byte over itself in front of WAIT (docs/format.md, 8), so a user needs EVAL and SETRANGE.
  * Restarts: each older handle gets ELOST once, before it sends anything; then calls go on. */
 #include "support/acl_lines.h"
-#include "support/items.h"
 #include "support/served.h"
 #include "support/test.h"
 
 #include <hiredis/hiredis.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,6 +102,23 @@ static void the_log_tells_connections_and_failures(void **state)
 }
 
 /* Which must not end before they begin. The server answers late, and refuses for a while. */
+/* The name in the URI may lead to another server now. */
+static void a_server_that_takes_no_writes_is_connected_to_anew(void **state)
+{
+    struct seen seen = {0};
+    hibloom_store *store = connect_seen(&seen, 60);
+    hibloom *filter = test_open(store, "demoted", "capacity=100 error=0.01");
+
+    test_command(redis, "REPLICAOF 127.0.0.1 1");
+    assert_status(hibloom_add(filter, "a", 1, NULL), HIBLOOM_EUNAVAILABLE, store);
+    assert_int_equal(seen.connections, 1);
+    test_command(redis, "REPLICAOF NO ONE");
+    (void)!hibloom_add(filter, "a", 1, NULL); /* or it is told of a loss */
+    assert_int_equal(seen.connections, 2);
+    assert_dropped(filter, store);
+    hibloom_store_free(store);
+}
+
 static void the_longest_waits_that_can_be_asked_for_are_long(void **state)
 {
     hibloom_store *store = test_connect(
@@ -321,66 +336,6 @@ static void who_accepts_restarts_gets_a_warning_in_the_log(void **state)
     hibloom_store_free(store);
 }
 
-enum { MANY = 200000, MANY_BYTES = 8 << 20 };
-
-struct adder {
-    hibloom *filter;
-    hibloom_item *items;
-    hibloom_status status;
-};
-
-static void *add_all(void *data)
-{
-    struct adder *adder = data;
-
-    adder->status = hibloom_add_many(adder->filter, adder->items, MANY, NULL);
-    return NULL;
-}
-
-static bool has_begun(const void *unused)
-{
-    redisReply *reply = redis_server_must(server, "BITCOUNT middle 0 %d", MANY_BYTES - 1);
-    const bool begun = reply->integer > 1000;
-
-    freeReplyObject(reply);
-    return begun;
-}
-
-/* The server comes back without the bits. */
-static void lose_bits(hibloom_log_level level, const char *line, void *data)
-{
-    static const char zeros[MANY_BYTES];
-
-    note(level, line, data);
-    if (level == HIBLOOM_LOG_WARNING && strstr(line, "the server restarted, or another one took over") != NULL)
-        freeReplyObject(redis_server_must(server, "SETRANGE middle 0 %b", zeros, sizeof zeros));
-}
-
-static void an_add_over_a_restart_adds_again_what_is_lost(void **state)
-{
-    struct log log = {0};
-    const hibloom_setup setup = {.size = sizeof setup, .log = lose_bits, .data = &log};
-    hibloom_store *store = test_connect(with_options(redis_server_uri(server), "retry=10s&link=1mb"), &setup);
-    hibloom *filter = test_open(store, "middle", "bits=67108864 hashes=4 seed=5eed");
-    struct adder adder = {.filter = filter, .items = items_new("item", MANY)};
-    bool *found = calloc(MANY, sizeof *found);
-    pthread_t thread;
-
-    assert_int_equal(pthread_create(&thread, NULL, add_all, &adder), 0);
-    redis_server_wait(server, has_begun, NULL, "the add has not begun");
-    redis_server_restart(server);
-    assert_int_equal(pthread_join(thread, NULL), 0);
-    assert_ok(adder.status, store);
-    assert_int_equal(log.forgot, 1); /* in the middle of it */
-    assert_status(hibloom_contains(filter, "x", 1, found), HIBLOOM_ELOST, store);
-    assert_ok(hibloom_contains_many(filter, adder.items, MANY, found), store);
-    assert_int_equal(test_count_true(found, MANY), MANY);
-    free(found);
-    items_free(adder.items);
-    assert_dropped(filter, store);
-    hibloom_store_free(store);
-}
-
 /* All keys survive its restarts: what is acknowledged was written to the file before.
  * (Once a second, as is usual, a write may wait for the last fsync.) */
 static int set_up(void **state)
@@ -396,6 +351,7 @@ int main(void)
         cmocka_unit_test(without_a_wish_the_system_decides),
         cmocka_unit_test(the_connection_has_its_name),
         cmocka_unit_test(the_log_tells_connections_and_failures),
+        cmocka_unit_test(a_server_that_takes_no_writes_is_connected_to_anew),
         cmocka_unit_test(the_longest_waits_that_can_be_asked_for_are_long),
         cmocka_unit_test(old_guards_are_asked_again_together),
         cmocka_unit_test_setup_teardown(it_takes_eval_and_setrange_and_says_so, with_replica, without_replica),
@@ -403,7 +359,6 @@ int main(void)
         cmocka_unit_test(a_restart_behind_a_refused_info_is_told_later),
         cmocka_unit_test(its_words_name_the_server_and_what_may_be_missing),
         cmocka_unit_test(who_accepts_restarts_gets_a_warning_in_the_log),
-        cmocka_unit_test(an_add_over_a_restart_adds_again_what_is_lost),
     };
 
     return cmocka_run_group_tests(tests, set_up, served_tear_down);

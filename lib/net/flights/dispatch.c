@@ -267,7 +267,6 @@ static void take_refusal(struct carrier *c, struct node *node, struct flight *fl
         carrier_note_stale(c);
         c->store.server.moved++;
     }
-    node->leave = node->leave || refusal == REFUSAL_READONLY; /* a name may lead to another server now */
     if (to == NULL || flight->redirects++ == REDIRECTS_MAX) {
         call_flight_failed(c, flight, node, refusal_status(refusal), NULL, false);
         return;
@@ -376,8 +375,8 @@ bool dispatch_take_reply(struct carrier *c, struct node *node, struct flight *fl
         note_carried_out(c, flight->call, node);
     if (refusal == REFUSAL_READONLY || refusal == REFUSAL_MASTERDOWN)
         carrier_note_lost(c, node);
-    node->leave = node->leave ||
-                  (refusal == REFUSAL_READONLY && c->locate.stale); /* nor is it asked by the next call */
+    /* Another one is the primary, also for the next call: a map names it, or the name in the URI leads there. */
+    node->leave = node->leave || (refusal == REFUSAL_READONLY && !c->borrowed);
     if (flight->held == 0 && !(refused && is_held(c, node, flight, refusal)))
         good = deliver(c, node, flight, reply);
     else
@@ -422,9 +421,10 @@ void dispatch_take_location(struct carrier *c, const struct node *node, uint32_t
         ask_next(c);
         return;
     }
-    settings_log(c->settings, HIBLOOM_LOG_INFO, "%s read from %s",
-                 c->topology.sentinels ? "master and replicas" : "slot map",
-                 carrier_where(c, node, where, sizeof where));
+    if (c->locate.stale) /* a check each second is no news */
+        settings_log(c->settings, HIBLOOM_LOG_INFO, "%s read from %s",
+                     c->topology.sentinels ? "master and replicas" : "slot map",
+                     carrier_where(c, node, where, sizeof where));
     end_round(c, true, c->locate.asked_ns);
     c->store.server.count = topology_primaries(&c->topology);
     send_all(c);

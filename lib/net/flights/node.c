@@ -121,18 +121,34 @@ static bool must_greet(const struct carrier *c, const struct node *node)
            clock_now_ns() > node->greeted_ns + CHECK_NS;
 }
 
+/* No byte of these has left. */
+static struct flights take_unwritten(struct node *node)
+{
+    struct flights unwritten = {0};
+
+    flights_join(&unwritten, &node->sent);
+    while (unwritten.first != node->unwritten)
+        flights_put(&node->sent, flights_take(&unwritten));
+    node->unwritten = NULL;
+    return unwritten;
+}
+
+static void note_unsent(const struct flights *flights)
+{
+    for (const struct flight *flight = flights->first; flight != NULL; flight = flight->next)
+        if (flight->call != NULL)
+            flight->call->sent--;
+}
+
 /* A flight whose guard was just answered goes before the greeting: behind it the proof would be old again, and so on. */
 void node_greet_again(struct carrier *c, struct node *node)
 {
-    const struct flight *const first = node->unwritten;
-    struct flights all = {0}, proven = {0}, waiting = {0};
+    struct flights unwritten, proven = {0}, waiting = {0};
 
     if (!must_greet(c, node))
         return;
-    flights_join(&all, &node->sent);
-    while (all.first != first)
-        flights_put(&node->sent, flights_take(&all));
-    for (struct flight *flight; (flight = flights_take(&all)) != NULL;)
+    unwritten = take_unwritten(node);
+    for (struct flight *flight; (flight = flights_take(&unwritten)) != NULL;)
         flights_put(flight_is_proven(flight) ? &proven : &waiting, flight);
     node->unwritten = proven.first;
     flights_join(&node->sent, &proven);
@@ -143,9 +159,7 @@ void node_greet_again(struct carrier *c, struct node *node)
         return;
     }
     node->state = NODE_GREETING;
-    for (struct flight *flight = waiting.first; flight != NULL; flight = flight->next)
-        if (flight->call != NULL)
-            flight->call->sent--;
+    note_unsent(&waiting);
     flights_join(&node->pending, &waiting);
 }
 
@@ -206,6 +220,7 @@ void node_lose(struct carrier *c, struct node *node, hibloom_status status, cons
     struct flights touched = {0}, sent = {0}, pending = {0};
     struct error error;
     const char *words = explain_end(c, node, given, &error);
+    struct flights unwritten = take_unwritten(node);
 
     carrier_note_trouble(node, status, words);
     if (node->state != NODE_OPENING) /* a flight that is tried again tells of that; else its call does */
@@ -215,10 +230,12 @@ void node_lose(struct carrier *c, struct node *node, hibloom_status status, cons
     flights_join(&touched, &node->touched);
     flights_join(&sent, &node->sent);
     flights_join(&pending, &node->pending);
+    note_unsent(&unwritten);
     shut(c, node);
     carrier_note_lost(c, node);
     fail_flights(c, node, &touched, status, words, true);
     fail_flights(c, node, &sent, status, words, true);
+    fail_flights(c, node, &unwritten, status, words, false);
     fail_flights(c, node, &pending, status, words, false);
 }
 
