@@ -34,6 +34,10 @@ struct running {
     char fillers[FILL][FILL_LENGTH + 1]; /* on a loop: they are added one by one, at once, */
     size_t filling;                      /* and so many are on their way */
     hibloom_status filled;
+    hibloom *other;        /* what a merge, a replace or an import makes beside, */
+    hibloom_store *memory; /* there, or NULL */
+    char name[32];         /* its, while clients take turns */
+    int phase;             /* of a step of several calls */
 };
 
 struct client {
@@ -185,6 +189,11 @@ static bool is_by_pairs(const struct step *step)
            (uint32_t)__builtin_popcount(step->items) * step->times <= ITEMS;
 }
 
+static bool is_reopen(const struct client *c, const struct step *step)
+{
+    return step->verb == VERB_OPEN && step->arg / 1000 == 500 && c->handles[step->name].filter != NULL;
+}
+
 /* Pairs are of the filters of all names; no bare one is on a loop. */
 static size_t parts_of(const struct client *c, const struct step *step)
 {
@@ -295,8 +304,7 @@ static void begin(struct running *r, const struct step *step)
         world_say("call %d of client %d%s: %s '%s' items %x, %d of them%s", world.call[id], id,
                   r->client->loop != NULL ? " on a loop" : "", verb_names[step->verb], oracle_name(call->name),
                   (unsigned)call->items, (int)r->count, r->by_pairs ? ", by pairs" : "");
-        call->reopens = step->verb == VERB_OPEN && r->client->loop == NULL && step->arg / 1000 == 500 &&
-                        r->client->handles[call->name].filter != NULL;
+        call->reopens = is_reopen(r->client, step);
         oracle_begin(call);
     }
 }
@@ -334,37 +342,53 @@ static void note_root(struct client *c, const struct call *call, hibloom_status 
     oracle_ids(call->name, h->ids);
 }
 
-/* From memory, by hibloom_merge. */
-static hibloom_status merge_items(hibloom *into, const struct running *r)
+static void free_other(struct running *r)
 {
-    hibloom_store *memory = NULL;
-    hibloom *from = NULL;
-    hibloom_status status = hibloom_connect(&memory, "memory:", NULL);
+    hibloom_close(r->other);
+    hibloom_store_free(r->memory);
+    r->other = NULL;
+    r->memory = NULL;
+}
+
+/* A filter in memory that has the items, for hibloom_merge. */
+static hibloom_status fill_memory(const hibloom *like, struct running *r)
+{
+    hibloom_status status = hibloom_connect(&r->memory, "memory:", NULL);
 
     if (status == HIBLOOM_OK)
-        status = hibloom_open_like(&from, memory, "from", into);
+        status = hibloom_open_like(&r->other, r->memory, "from", like);
     if (status == HIBLOOM_OK)
-        status = hibloom_add_many(from, r->items, r->count, NULL);
+        status = hibloom_add_many(r->other, r->items, r->count, NULL);
+    return status;
+}
+
+static hibloom_status merge_items(hibloom *into, struct running *r)
+{
+    hibloom_status status = fill_memory(into, r);
+
     if (status == HIBLOOM_OK)
-        status = hibloom_merge(into, from);
-    hibloom_close(from);
-    hibloom_store_free(memory);
+        status = hibloom_merge(into, r->other);
+    free_other(r);
     return status;
 }
 
 /* A filter of another name, which gets the items, takes the place. */
+static const char *name_new(struct running *r)
+{
+    snprintf(r->name, sizeof r->name, "{%s}new%d", oracle_name(r->calls[0].name), r->client->id);
+    return r->name;
+}
+
 static hibloom_status replace(struct client *c, struct running *r)
 {
-    char name[32];
-    hibloom *built = NULL;
+    const int name = r->calls[0].name;
+    hibloom_status status = hibloom_open(&r->other, c->store, name_new(r), text_of(name, c->id));
 
-    snprintf(name, sizeof name, "{%s}new%d", oracle_name(r->calls[0].name), c->id);
-    hibloom_status status = hibloom_open(&built, c->store, name, text_of(r->calls[0].name, c->id));
     if (status == HIBLOOM_OK)
-        status = hibloom_add_many(built, r->items, r->count, NULL);
+        status = hibloom_add_many(r->other, r->items, r->count, NULL);
     if (status == HIBLOOM_OK)
-        status = hibloom_replace(built, oracle_name(r->calls[0].name));
-    hibloom_close(built);
+        status = hibloom_replace(r->other, oracle_name(name));
+    free_other(r);
     return status;
 }
 
@@ -396,27 +420,36 @@ static const char *file_of(const struct client *c)
 static const char dump[] = "1\n" DUMP_HEAD "\n17\n" DUMP_BITS "\n1\n" DUMP_HEAD "\n";
 
 /* It gets a name of its own, and is there as a whole or not at all. */
-static hibloom_status import(struct client *c)
+static const char *write_dump(struct client *c, struct running *r)
 {
-    char name[32];
-    bool found[ITEMS];
-    hibloom_item items[ITEMS];
-    hibloom *made = NULL;
     FILE *file = fopen(file_of(c), "wb");
 
     if (file == NULL || fwrite(dump, sizeof dump - 1, 1, file) != 1 || fclose(file) != 0)
         net_die("no room for a file");
     c->saved = 0;
-    snprintf(name, sizeof name, "import%d-%d", c->id, world.call[c->id]);
-    name_items(items);
-    hibloom_status status = hibloom_import_file(&made, c->store, name, file_of(c));
-    if (status == HIBLOOM_OK)
-        status = hibloom_contains_many(made, items, ITEMS, found);
+    snprintf(r->name, sizeof r->name, "import%d-%d", c->id, world.call[c->id]);
+    return r->name;
+}
+
+static void check_imported(const struct client *c, const bool found[ITEMS])
+{
     const bool lost = world.last_us[CAUSE_LOSS] != 0 || world.plan->client[c->id].from_replicas;
-    for (int i = 0; i < ITEMS && status == HIBLOOM_OK && !lost; i++)
+
+    for (int i = 0; i < ITEMS && !lost; i++)
         if (!found[i])
             oracle_fail("client %d imports a filter, and item %d is not in", c->id, i);
-    hibloom_close(made);
+}
+
+static hibloom_status import(struct client *c, struct running *r)
+{
+    hibloom_status status = hibloom_import_file(&r->other, c->store, write_dump(c, r), file_of(c));
+
+    name_items(r->items);
+    if (status == HIBLOOM_OK)
+        status = hibloom_contains_many(r->other, r->items, ITEMS, r->answers);
+    if (status == HIBLOOM_OK)
+        check_imported(c, r->answers);
+    free_other(r);
     return status;
 }
 
@@ -425,16 +458,20 @@ static bool count_name(const char *name, void *data)
     return true;
 }
 
-static hibloom_status reopen(struct client *c, int name)
+static hibloom_status reopened(struct client *c, int name, hibloom_status status)
 {
     struct handle *h = &c->handles[name];
-    const hibloom_status status = hibloom_reopen(h->filter);
 
     h->root = 0;
     memset(h->ids, 0, sizeof h->ids);
     if (status != HIBLOOM_OK)
         close_handle(c, name);
     return status;
+}
+
+static bool opens_many(const struct step *step)
+{
+    return step->arg / 1000 == 120;
 }
 
 static hibloom_status open_blocking(struct client *c, int name, bool many)
@@ -498,7 +535,8 @@ static hibloom_status do_blocking(struct client *c, struct running *r, const str
                                        : hibloom_add_pairs(pairs, make_pairs(r, pairs), new, r->each);
     switch (step->verb) {
     case VERB_OPEN:
-        return r->calls[0].reopens ? reopen(c, step->name) : open_blocking(c, step->name, step->arg / 1000 == 120);
+        return r->calls[0].reopens ? reopened(c, step->name, hibloom_reopen(filter))
+                                   : open_blocking(c, step->name, opens_many(step));
     case VERB_ADD:
     case VERB_ADD_NEW:
         return r->count == 1 ? hibloom_add(filter, r->items[0].data, r->items[0].len, new)
@@ -517,7 +555,7 @@ static hibloom_status do_blocking(struct client *c, struct running *r, const str
     case VERB_SAVE: return hibloom_save(filter, file_of(c));
     case VERB_LOAD: return hibloom_restore(filter, file_of(c));
     case VERB_LIST: return hibloom_list(c->store, NULL, count_name, NULL);
-    case VERB_IMPORT: return import(c);
+    case VERB_IMPORT: return import(c, r);
     case VERB_INFO: return hibloom_get_info(filter, &info, sizeof info);
     case VERB_COMPARE: return hibloom_compare(filter, filter, &comparison, sizeof comparison);
     case VERB_FILL:
@@ -562,6 +600,22 @@ static void note_failed(struct client *c, const struct running *r, hibloom_statu
     }
 }
 
+/* What was in all the time. */
+static void note_saved(const struct running *r, hibloom_status status)
+{
+    struct client *c = r->client;
+
+    c->saved = status == HIBLOOM_OK && !world.stale[c->id] ? r->calls[0].demanded : 0;
+    c->saved_name = r->calls[0].name;
+}
+
+/* Nothing was saved of that name, or such filters cannot do this. */
+static bool is_in_vain(const struct client *c, const struct step *step)
+{
+    return (step->verb == VERB_LOAD && (c->saved == 0 || c->saved_name != step->name)) ||
+           (plan_kind(world.plan, step->name)->bare && step->verb >= VERB_DELETE && step->verb <= VERB_LOAD);
+}
+
 /* One call of the library, begun and ended for the oracles. */
 static hibloom_status call_blocking(struct client *c, const struct step *step)
 {
@@ -578,10 +632,8 @@ static hibloom_status call_blocking(struct client *c, const struct step *step)
     if (needs_handle(what.verb))
         note_failed(c, r, status, &before);
     end(r, status);
-    if (what.verb == VERB_SAVE) { /* what was in all the time */
-        c->saved = status == HIBLOOM_OK && !world.stale[c->id] ? r->calls[0].demanded : 0;
-        c->saved_name = what.name;
-    }
+    if (what.verb == VERB_SAVE)
+        note_saved(r, status);
     if (what.verb == VERB_OPEN)
         note_root(c, &r->calls[0], status);
     for (size_t part = 0; part < r->parts; part++) {
@@ -626,8 +678,7 @@ static void step_blocking(struct client *c, const struct step *step)
         close_handle(c, step->name);
         return;
     }
-    if ((step->verb == VERB_LOAD && (c->saved == 0 || c->saved_name != step->name)) ||
-        (plan_kind(world.plan, step->name)->bare && step->verb >= VERB_DELETE && step->verb <= VERB_LOAD))
+    if (is_in_vain(c, step))
         return;
     for (size_t part = 0; part < parts_of(c, step) && needs_handle(step->verb); part++) {
         const int name = name_of(step, part);
@@ -657,9 +708,56 @@ static void on_opened(hibloom_status status, void *data)
     note_root(r->client, &r->calls[0], status);
 }
 
+static void on_reopened(hibloom_status status, void *data)
+{
+    const struct running *r = data;
+
+    on_opened(reopened(r->client, r->calls[0].name, status), data);
+}
+
 static void on_done(hibloom_status status, void *data)
 {
     end(data, status);
+}
+
+static void on_saved(hibloom_status status, void *data)
+{
+    end(data, status);
+    note_saved(data, status);
+}
+
+static void on_other_done(hibloom_status status, void *data)
+{
+    end(data, status);
+    free_other(data);
+}
+
+/* Opened, filled, in place. */
+static void go_on_replacing(hibloom_status status, void *data)
+{
+    struct running *r = data;
+    const int phase = r->phase++;
+
+    if (status == HIBLOOM_OK && phase == 0)
+        status = hibloom_async_add_many(r->other, r->items, r->count, NULL, go_on_replacing, r);
+    else if (status == HIBLOOM_OK && phase == 1)
+        status = hibloom_async_replace(r->other, oracle_name(r->calls[0].name), go_on_replacing, r);
+    if (status != HIBLOOM_OK || phase == 2)
+        on_other_done(status, r);
+}
+
+/* Imported, looked up. */
+static void go_on_importing(hibloom_status status, void *data)
+{
+    struct running *r = data;
+    const int phase = r->phase++;
+
+    if (status == HIBLOOM_OK && phase == 0)
+        status = hibloom_async_contains_many(r->other, r->items, ITEMS, r->answers, go_on_importing, r);
+    else if (status == HIBLOOM_OK)
+        check_imported(r->client, r->answers);
+    if (status != HIBLOOM_OK || phase == 1)
+        on_other_done(status, r);
 }
 
 static void on_filled(hibloom_status status, void *data)
@@ -700,9 +798,45 @@ static void await_all(struct client *c)
         turn(c);
 }
 
+static hibloom_status open_async(struct client *c, struct running *r, const struct step *step)
+{
+    static const char *names[1];
+    hibloom **filter = &c->handles[step->name].filter;
+    const char *text = text_of(step->name, c->id);
+
+    names[0] = oracle_name(step->name);
+    if (r->calls[0].reopens)
+        return hibloom_async_reopen(*filter, on_reopened, r);
+    return opens_many(step) ? hibloom_async_open_many(filter, c->store, names, 1, text, NULL, on_opened, r)
+                            : hibloom_async_open(filter, c->store, names[0], text, on_opened, r);
+}
+
+/* From, or into, another filter. */
+static hibloom_status do_with_other(struct client *c, struct running *r, const struct step *step)
+{
+    hibloom *filter = c->handles[step->name].filter;
+    hibloom_status status;
+
+    r->phase = 0;
+    if (step->verb == VERB_REPLACE) {
+        status = hibloom_async_open(&r->other, c->store, name_new(r), text_of(step->name, c->id), go_on_replacing, r);
+    } else if (step->verb == VERB_IMPORT) {
+        name_items(r->items);
+        status = hibloom_async_import_file(&r->other, c->store, write_dump(c, r), file_of(c), go_on_importing, r);
+    } else {
+        status = fill_memory(filter, r);
+        if (status == HIBLOOM_OK)
+            status = hibloom_async_merge(filter, r->other, on_other_done, r);
+    }
+    if (status != HIBLOOM_OK)
+        free_other(r);
+    return status;
+}
+
 static hibloom_status do_async(struct client *c, struct running *r, const struct step *step)
 {
     static hibloom_info info;
+    static hibloom_comparison comparison;
     hibloom **filter = &c->handles[step->name].filter;
     hibloom_pair pairs[NAMES * ITEMS];
     bool *new = step->verb == VERB_ADD_NEW ? r->answers : NULL;
@@ -712,14 +846,22 @@ static hibloom_status do_async(struct client *c, struct running *r, const struct
                    ? hibloom_async_contains_pairs(pairs, make_pairs(r, pairs), r->answers, r->each, on_done, r)
                    : hibloom_async_add_pairs(pairs, make_pairs(r, pairs), new, r->each, on_done, r);
     switch (step->verb) {
-    case VERB_OPEN:
-        return hibloom_async_open(filter, c->store, oracle_name(step->name), text_of(step->name, c->id), on_opened, r);
+    case VERB_OPEN: return open_async(c, r, step);
     case VERB_ADD:
     case VERB_ADD_NEW: return hibloom_async_add_many(*filter, r->items, r->count, new, on_done, r);
     case VERB_LOOK: return hibloom_async_contains_many(*filter, r->items, r->count, r->answers, on_done, r);
     case VERB_REMOVE: return hibloom_async_remove_many(*filter, r->items, r->count, r->answers, on_done, r);
     case VERB_CLEAR: return hibloom_async_clear(*filter, on_done, r);
     case VERB_DROP: return hibloom_async_drop(*filter, on_done, r);
+    case VERB_DELETE: return hibloom_async_drop_by_name(c->store, oracle_name(step->name), on_done, r);
+    case VERB_REPAIR: return hibloom_async_repair(c->store, oracle_name(step->name), on_done, r);
+    case VERB_REPLACE:
+    case VERB_MERGE:
+    case VERB_IMPORT: return do_with_other(c, r, step);
+    case VERB_SAVE: return hibloom_async_save(*filter, file_of(c), on_saved, r);
+    case VERB_LOAD: return hibloom_async_restore(*filter, file_of(c), on_done, r);
+    case VERB_LIST: return hibloom_async_list(c->store, NULL, count_name, NULL, on_done, r);
+    case VERB_COMPARE: return hibloom_async_compare(*filter, *filter, &comparison, sizeof comparison, on_done, r);
     case VERB_EXPIRE: return hibloom_async_expire(*filter, step->arg * 1000, on_done, r);
     case VERB_INFO: return hibloom_async_get_info(*filter, &info, sizeof info, on_done, r);
     case VERB_FILL: return fill_async(*filter, r, step->times == 1);
@@ -768,8 +910,7 @@ static void step_async(struct client *c, const struct step *step)
     }
     if (step->verb == VERB_FILL && (c->id != 0 || world.filled >= UINT64_C(4) * FILL))
         return; /* so many calls of two handles at once overfill a link: each leaves room to its own only */
-    if (step->verb == VERB_DELETE || (step->verb >= VERB_REPLACE && step->verb <= VERB_IMPORT) ||
-        step->verb == VERB_COMPARE || plan_kind(world.plan, step->name)->bare)
+    if (is_in_vain(c, step) || plan_kind(world.plan, step->name)->bare)
         return;
     if (step->verb == VERB_CLOSE) { /* what is pending is cancelled */
         for (struct running *r = c->running; r < c->running + AT_ONCE; r++)
@@ -778,21 +919,27 @@ static void step_async(struct client *c, const struct step *step)
         close_handle(c, step->name);
         return;
     }
-    if (step->verb == VERB_DROP || step->verb == VERB_OPEN || *filter == NULL)
+    /* one file of one client is written, or read */
+    const bool alone = step->verb == VERB_DROP || step->verb == VERB_OPEN || step->verb == VERB_SAVE ||
+                       step->verb == VERB_LOAD || step->verb == VERB_IMPORT;
+    if (alone || *filter == NULL)
         await_all(c);
-    if (step->verb == VERB_OPEN || *filter == NULL)
+    if ((step->verb == VERB_OPEN && !is_reopen(c, step)) || *filter == NULL)
         close_handle(c, step->name);
-    for (size_t part = 0; part < parts_of(c, step); part++) {
+    for (size_t part = 0; part < parts_of(c, step) && (needs_handle(step->verb) || step->verb == VERB_OPEN); part++) {
         const int name = name_of(step, part);
         if (c->handles[name].filter != NULL)
             continue;
-        call_async(c, &(struct step){.verb = VERB_OPEN, .name = name});
+        call_async(c, &(struct step){.verb = VERB_OPEN, .name = name, .arg = step->verb == VERB_OPEN ? step->arg : 0});
         await_all(c);
         if (c->handles[name].filter == NULL || step->verb == VERB_OPEN)
             return;
     }
-    call_async(c, step);
-    if (step->verb == VERB_DROP || step->arg % 2 == 0 || world.plan->sizes != 0 /* two late calls damage one tail */) {
+    struct step what = *step;
+    if (what.verb == VERB_LOAD)
+        what.items = c->saved;
+    call_async(c, &what);
+    if (alone || step->arg % 2 == 0 || world.plan->sizes != 0 /* two late calls damage one tail */) {
         await_all(c);
         if (step->verb == VERB_DROP)
             close_handle(c, step->name);

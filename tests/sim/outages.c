@@ -13,14 +13,18 @@ enum {
 static void come_up(void *at)
 {
     struct server *s = at;
+    const int me = (int)(s - servers);
 
     if (s->up || s->heir >= 0)
         return;
     s->up = true;
     s->node.begun_us = clock_at(s);
     if (s->primary >= 0)
-        resync((int)(s - servers), s->primary);
-    world_say("server %d is up", (int)(s - servers));
+        resync(me, s->primary);
+    for (int i = 0; i < data_count; i++) /* its replicas had what it had */
+        if (servers[i].primary == me)
+            resync(i, me);
+    world_say("server %d is up", me);
 }
 
 static void tell_old_view(void *unused)
@@ -166,9 +170,6 @@ void restart(int server, uint64_t arg)
         s->node.offset = offset + 1000;
         oracle_after_loss();
     }
-    for (int i = 0; i < data_count; i++)
-        if (servers[i].primary == server)
-            resync(i, server);
     world_say("server %d restarts with %s", server,
               arg % 4 == 2   ? "an older dump"
               : arg % 4 == 3 ? "nothing"

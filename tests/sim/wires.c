@@ -297,7 +297,8 @@ static void note_server(struct wire *wire)
         node_expire(&primary->node); /* what has expired there, a primary deletes by and by, and tells its replicas */
         replicate(s->primary);
         catch_up(s, false);
-        lags = s->first != NULL || s->node.refuses.stale;
+        /* while its primary restarts it has what that had */
+        lags = s->first != NULL || s->node.refuses.stale || s->node.history != primary->node.history;
     }
     const bool believes = !wire->knew || world.plan->client[wire->client].from_replicas;
     world.stale[wire->client] |= s->isolated || (lags && believes);
@@ -320,6 +321,8 @@ static void note_reply(struct wire *wire, const struct command_seen *seen, struc
 
     if (arrives && wire->server == 0 && strcmp(seen->place, "INFO") == 0 && begins_with(reply, "$"))
         met[wire->client].told = servers[0].node.history;
+    if (strcmp(seen->place, "ROLE") == 0)
+        wire->knew = servers[wire->server].primary >= 0;
     if (arrives && begins_with(reply, "-READONLY"))
         check_read_only(wire);
     if (begins_with(reply, "-MOVED") || begins_with(reply, "-ASK")) {
