@@ -269,7 +269,7 @@ SOAK_SECONDS ?= 3600
 soak: $(BUILD)/tests/soak/soak
 	@SOAK_SECONDS=$(SOAK_SECONDS) $(BUILD)/tests/soak/soak
 
-# Everything with all items, and faults for two minutes a program (FAULTS_SECONDS=0: at every place). Then under valgrind,
+# Everything with all items, and faults at every place. Then under valgrind,
 # which does not follow the children that a test execs: so it shows nothing of the command and of sharing. Left out, too, are
 # those that count answers in memory or guards, or replace malloc, and arithmetic.
 NOT_UNDER_VALGRIND := cli/% share/% unit/sizing redis/%rates redis/guard_cost fault/memory async/memory async/links_cost

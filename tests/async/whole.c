@@ -116,46 +116,6 @@ static void the_other_side_may_be_a_store_that_blocks(void **state)
     drop(into);
 }
 
-static void a_filter_is_saved_and_loaded(void **state)
-{
-    char *nowhere = temp_dir_path(dir, "no/file");
-
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        hibloom *saved = new_filter(texts[i], 0, ITEMS), *loaded = new_filter(texts[i], 0, 1);
-
-        assert_int_equal(RUN(save, saved, path), HIBLOOM_OK);
-        assert_int_equal(RUN(restore, loaded, path), HIBLOOM_OK);
-        assert_has(loaded, 0, ITEMS);
-        assert_int_equal(RUN(save, saved, nowhere), HIBLOOM_EIO);
-        assert_int_equal(strncmp(hibloom_store_error(async), nowhere, strlen(nowhere)), 0); /* it names no server */
-        drop(saved);
-        drop(loaded);
-    }
-    free(nowhere);
-}
-
-static void a_filter_is_replaced(void **state)
-{
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        char names[2][TEST_NAME_SIZE];
-        hibloom *old = async_filter(loop, async, test_name(names[0]), texts[i]);
-        hibloom *filter = async_filter(loop, async, test_name(names[1]), texts[i]), *again = NULL;
-        bool found;
-
-        assert_ok(RUN(add_many, old, items, ITEMS, NULL), async);
-        assert_ok(RUN(add_many, filter, items, 50, NULL), async);
-        assert_ok(RUN(replace, filter, names[0]), async);
-        assert_has(filter, 0, 50);
-        assert_int_equal(RUN(contains_many, old, items, 1, &found), HIBLOOM_EMISMATCH);
-        hibloom_close(old);
-        assert_ok(RUN(replace, filter, names[0]), async); /* it has that name: nothing is sent */
-        assert_ok(RUN(open, &again, async, names[0], NULL), async);
-        assert_has(again, 0, 50);
-        hibloom_close(again);
-        drop(filter);
-    }
-}
-
 static void a_dump_is_imported(void **state)
 {
     struct module_dump dump;
@@ -337,8 +297,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(filters_are_merged_and_compared),
         cmocka_unit_test(the_other_side_may_be_a_store_that_blocks),
-        cmocka_unit_test(a_filter_is_saved_and_loaded),
-        cmocka_unit_test(a_filter_is_replaced),
         cmocka_unit_test(a_dump_is_imported),
         cmocka_unit_test(filters_are_listed_page_by_page),
         cmocka_unit_test(a_list_that_another_call_ends_is_not_ok),

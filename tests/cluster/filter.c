@@ -98,40 +98,6 @@ static void many_filters_are_one_round_trip_a_server(void **state)
     }
 }
 
-/* An add of pairs goes in step: each server waits for the others. One that stands still must fail no filter of theirs,
- * not even where a proof is old and has to be asked for first. */
-static void a_server_that_stands_still_fails_its_own_filters_only(void **state)
-{
-    enum { FILTERS = 30 };
-    hibloom_store *own = test_connect(redis_cluster_uri(cluster), NULL);
-    hibloom_pair pairs[FILTERS];
-    hibloom_status each[FILTERS];
-    int failed = 0;
-
-    for (int i = 0; i < FILTERS; i++) {
-        char name[16];
-        snprintf(name, sizeof name, "step:%d", i);
-        pairs[i] = (hibloom_pair){test_open(own, name, "capacity=100 error=0.001"), items[0]};
-    }
-    test_sleep_ms(200); /* the proofs are old */
-    hibloom_store_deadline(own, 2000);
-    redis_server_pause(redis_cluster_node(cluster, 1));
-    assert_status(hibloom_add_pairs(pairs, FILTERS, answers, each), HIBLOOM_ETIMEDOUT, own);
-    redis_server_resume(redis_cluster_node(cluster, 1));
-    hibloom_store_deadline(own, 0);
-    for (int i = 0; i < FILTERS; i++) {
-        char name[16];
-        snprintf(name, sizeof name, "step:%d", i);
-        const bool there = redis_cluster_owner(cluster, redis_cluster_slot(cluster, name)) != 1;
-        failed += !there;
-        assert_int_equal(each[i], there ? HIBLOOM_OK : HIBLOOM_ETIMEDOUT);
-        assert_ok(hibloom_drop(pairs[i].filter), own);
-        hibloom_close(pairs[i].filter);
-    }
-    assert_in_range(failed, 1, FILTERS - 1);
-    hibloom_store_free(own);
-}
-
 static long long keys_on(int node)
 {
     redisContext *redis = redis_server_connect(redis_cluster_node(cluster, node));
@@ -398,7 +364,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(many_filters_are_one_round_trip_a_server),
-        cmocka_unit_test(a_server_that_stands_still_fails_its_own_filters_only),
         cmocka_unit_test(segments_lie_on_all_primaries),
         cmocka_unit_test(a_tag_keeps_them_together),
         cmocka_unit_test(partitions_need_a_tag_to_tell_what_is_new),

@@ -142,65 +142,6 @@ static void interrupt_every(suseconds_t microseconds, int flags)
     setitimer(ITIMER_REAL, &timer, NULL);
 }
 
-static void interrupted_system_calls_are_taken_up_again(void **state)
-{
-    struct redis_server *server = redis_server_start(NULL);
-
-    for (int i = 0; i < 2 * VARIANTS; i++) {
-        struct subject subject;
-
-        subject_begin(&subject, redis_server_uri(server), &variants[i / 2], NULL);
-        alarms = 0;
-        interrupt_every(2000, interruptions[i % 2]);
-        assert_ok(hibloom_add_many(subject.filter, batch_items, 20000, NULL), subject.store);
-        assert_ok(hibloom_contains_many(subject.filter, batch_items, 20000, batch_answers), subject.store);
-        interrupt_every(0, 0);
-        assert_true(alarms > 3);
-        for (int item = 0; item < 20000; item++)
-            assert_true(batch_answers[item]);
-        subject.maybe_removed = true;
-        assert_ok(hibloom_drop(subject.filter), subject.store); /* it is too full to tell batch_items apart */
-        subject_end(&subject);
-    }
-    redis_server_stop(server);
-}
-
-/* Closes the subject's connection while nobody uses it. */
-static void close_idle(const struct redis_server *server, struct redisContext *redis)
-{
-    assert_int_equal(test_command(redis, "CLIENT KILL TYPE normal"), 1);
-    if (redis_server_port(server) != 0)
-        test_sleep_ms(100); /* on a Unix socket it is there at once, here almost */
-}
-
-/* The server pauses for many interruptions, so that each call meets them while
- * it waits, and those that have to make the connection anew do, too. */
-static void a_call_that_waits_is_not_ended_by_interruptions(void **state)
-{
-    struct redis_server *server = redis_server_start_tcp(NULL);
-    struct redisContext *redis = redis_server_connect(server);
-
-    for (int i = 0; i < CALLS; i++) {
-        struct later waker = {.pid = redis_server_pid(server), .number = SIGCONT, .milliseconds = 300};
-        struct subject subject;
-
-        subject_begin(&subject, redis_server_uri(server), &variants[i % VARIANTS], NULL);
-        if (i % 3 == 0)
-            close_idle(server, redis);
-        redis_server_pause(server);
-        start_later(&waker);
-        alarms = 0;
-        interrupt_every(10000, interruptions[i % 2]);
-        assert_ok(calls[i].run(&subject), subject.store);
-        interrupt_every(0, 0);
-        assert_true(alarms > 0);
-        pthread_join(waker.thread, NULL);
-        subject_end(&subject);
-    }
-    redisFree(redis);
-    redis_server_stop(server);
-}
-
 /* Adds it, without and with is_new, or looks it up: 0, 1, 2. */
 static hibloom_status run_batch(struct subject *subject, int kind)
 {
@@ -345,8 +286,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_call_raises_sigpipe_or_changes_signals),
         cmocka_unit_test(a_sigpipe_of_the_programs_own_is_left_to_it),
-        cmocka_unit_test(interrupted_system_calls_are_taken_up_again),
-        cmocka_unit_test(a_call_that_waits_is_not_ended_by_interruptions),
         cmocka_unit_test(interruptions_do_not_put_off_the_time_out),
         cmocka_unit_test(connecting_is_not_ended_by_interruptions),
         cmocka_unit_test(interruptions_do_not_put_off_the_time_out_of_connecting),

@@ -223,28 +223,6 @@ static void who_may_not_merge_adds_item_by_item(void **state)
     (void)test_command(redis, "ACL DELUSER adder");
 }
 
-/* A merge needs memory for copies of the key. A server that has none for these may have some for bits. */
-static void a_server_without_memory_for_a_merge_takes_commands(void **state)
-{
-    hibloom_store *store = new_store("setbit");
-    hibloom *filter = test_open(store, "seen", "bits=33554432 hashes=5 seed=5eed"); /* 4 MB */
-    const uint64_t before = test_stats(store).commands;
-
-    set_items(0);
-    assert_ok(hibloom_add_many(filter, items, ITEMS, answers), store);
-    assert_in_range(test_stats(store).commands - before, 1, ITEMS); /* it merges */
-    const long long used = test_command(redis, "EVAL %s 0", USED_MEMORY);
-    (void)test_command(redis, "CONFIG SET maxmemory %lld", used + (2 << 20));
-    set_items(ITEMS);
-    for (int exact = 0; exact < 2; exact++)
-        assert_ok(hibloom_add_many(filter, items, ITEMS, exact ? answers : NULL), store);
-    assert_int_equal(test_count_true(answers, ITEMS), 0);
-    assert_int_equal(test_command(redis, "DBSIZE"), 1);
-    (void)test_command(redis, "CONFIG SET maxmemory 0");
-    assert_dropped(filter, store);
-    hibloom_store_free(store);
-}
-
 /* Whoever may not delete a copy by UNLINK empties it. */
 static void no_copy_stays_where_unlink_is_denied(void **state)
 {
@@ -271,7 +249,6 @@ int main(void)
         cmocka_unit_test(a_growing_filter_takes_many_by_its_bitmap),
         cmocka_unit_test(each_link_goes_its_way),
         cmocka_unit_test(who_may_not_merge_adds_item_by_item),
-        cmocka_unit_test(a_server_without_memory_for_a_merge_takes_commands),
         cmocka_unit_test(no_copy_stays_where_unlink_is_denied),
     };
 

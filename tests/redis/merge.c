@@ -273,21 +273,6 @@ static void a_key_of_twelve_megabytes_goes_in_parts(void **state)
     }
 }
 
-/* Each part compares the identity. */
-static void parts_do_not_go_to_another_filter(void **state)
-{
-    static const char text[] = "bits=96000000 hashes=3 seed=1";
-    hibloom *into = make(REDIS, "into", text, NULL, 0), *from = make(MEMORY, "from", text, "b", 100);
-
-    assert_ok(hibloom_drop_by_name(into->store, "into"), into->store);
-    hibloom *other = make(REDIS, "into", text, NULL, 0);
-    assert_status(hibloom_merge(into, from), HIBLOOM_EMISMATCH, NULL);
-    assert_int_equal(items_count(other, other->store, "b", 100), 0);
-    hibloom_close(into);
-    drop(other);
-    drop(from);
-}
-
 static void a_bare_bitmap_takes_a_filter_and_keeps_what_is_others(void **state)
 {
     for (size_t t = 0; t < 2; t++)
@@ -321,7 +306,6 @@ int main(void)
         cmocka_unit_test_teardown(what_is_empty_is_not_sent, served_leave_nothing),
         cmocka_unit_test_teardown(of_a_sparse_filter_only_the_parts_that_hold_bits_are_sent, served_leave_nothing),
         cmocka_unit_test_teardown(a_key_of_twelve_megabytes_goes_in_parts, served_leave_nothing),
-        cmocka_unit_test_teardown(parts_do_not_go_to_another_filter, served_leave_nothing),
         cmocka_unit_test_teardown(a_bare_bitmap_takes_a_filter_and_keeps_what_is_others, served_leave_nothing),
         cmocka_unit_test_teardown(a_comparison_comes_within_a_few_per_cent, served_leave_nothing),
     };

@@ -31,8 +31,8 @@ static void start(size_t which)
     shared_start(specs[which], "tests/share/format.py");
     assert_string_equal(s.text, specs[which]);
     items_push_awkward(&s.items);
-    items_push_uids(&s.items, 1000);
-    items_push_urls(&s.items, 100, 0);
+    items_push_uids(&s.items, 300);
+    items_push_urls(&s.items, 1000, 0);
     half = s.items.n / 2;
 }
 

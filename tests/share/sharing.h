@@ -417,8 +417,8 @@ static void check_ours(const struct peer *peer, const struct spec *spec, hibloom
 static void push_some_of_every_kind(struct items *items)
 {
     items_push_awkward(items);
-    items_push_uids(items, 500);
-    items_push_urls(items, 20, 0);
+    items_push_uids(items, 300);
+    items_push_urls(items, 100, 0);
 }
 
 /* Both ways, once with each half of the items; and the two bitmaps, filled

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SECONDS = 3, LONG_SECONDS = 120, PLACES_LEAST = 3, UNWRITTEN = 0xA5 };
+enum { UNWRITTEN = 0xA5 };
 
 static const char filter_name[] = "said", other_name[] = "other";
 
@@ -314,38 +314,4 @@ void dialogue_hold(struct dialogue *d)
     hibloom_close(p.here);
     hibloom_store_free(p.memory);
     mirror_free(&p.mirror);
-}
-
-/* ---- Places ------------------------------------------------------------------------------- */
-
-static uint64_t seconds(void)
-{
-    const char *given = getenv("FAULTS_SECONDS");
-
-    return given != NULL ? strtoull(given, NULL, 10) : test_is_slow() ? SECONDS : LONG_SECONDS;
-}
-
-void faults_begin(struct walk *walk, uint64_t places, unsigned walks_in_program)
-{
-    const uint64_t all = seconds() * 1000;
-
-    assert_true(places > 0);
-    *walk = (struct walk){.places = places, .until_ms = all == 0 ? UINT64_MAX : test_now_ms() + all / walks_in_program};
-}
-
-bool faults_next(struct walk *walk, uint64_t *place)
-{
-    static const uint64_t primes[] = {1000003, 999983}; /* one of them divides no number of places that is met */
-    const uint64_t stride = primes[walk->places % primes[0] == 0];
-
-    if (walk->visited == walk->places || (walk->visited >= PLACES_LEAST && test_now_ms() >= walk->until_ms))
-        return false;
-    *place = walk->visited++ * stride % walk->places;
-    return true;
-}
-
-void faults_end(const struct walk *walk, const char *what)
-{
-    print_message("%s: %llu of %llu places\n", what, (unsigned long long)walk->visited,
-                  (unsigned long long)walk->places);
 }

@@ -25,20 +25,4 @@ struct dialogue {
 /* Holds it. What each call promises is asserted, and that no key is left behind. */
 void dialogue_hold(struct dialogue *dialogue);
 
-/* ---- Where to commit a fault -------------------------------------------------------
- *
- * At each of so many places once, in an order that is spread over all of them, so
- * that a walk that is cut short has been everywhere. $FAULTS_SECONDS is the time of
- * a whole program, shared by its walks; 0: each visits every place. */
-
-struct walk {
-    uint64_t places, visited, until_ms;
-};
-
-void faults_begin(struct walk *walk, uint64_t places, unsigned walks_in_program);
-bool faults_next(struct walk *walk, uint64_t *place);
-
-/* Prints how far it came. */
-void faults_end(const struct walk *walk, const char *what);
-
 #endif

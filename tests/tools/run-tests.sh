@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs test programs four at a time, since on two cores half of them wait for their
+# Runs test programs six at a time, since on two cores half of them wait for their
 # servers, and prints a line for each as it ends. A program's output is printed in
 # full only if it fails. The script goes on after a failure. Its last line,
 # "N passed, N failed", tells how the whole suite went. A program that is not
@@ -9,11 +9,11 @@
 #   each argument is one command with its arguments, separated by blanks
 # Environment: TEST_TIMEOUT, seconds for each command (300);
 #   TEST_UNDER, a command such as valgrind to run them under;
-#   TEST_JOBS, how many at a time (4)
+#   TEST_JOBS, how many at a time (6)
 set -u
 
 timeout=${TEST_TIMEOUT:-300}
-jobs=${TEST_JOBS:-4}
+jobs=${TEST_JOBS:-6}
 passed=0 failed=0 skipped=0
 failures=()
 
@@ -52,10 +52,14 @@ name_of() {
     echo "$1"
 }
 
-# The sum of what cmocka says, once for each group of tests: "[  PASSED  ] 7 test(s)",
+# What cmocka says was passed, failed and skipped, once for each group of tests: "[  PASSED  ] 7 test(s)",
 # with the name of the group before the number or not, as its version is.
 said() {
-    sed -n "s/^\[ *$1 *\] \(.*: \)\{0,1\}\([0-9][0-9]*\) test(s).*/\2/p" "$2" | awk '{ sum += $1 } END { print sum + 0 }'
+    awk '/^\[ *(PASSED|FAILED|SKIPPED) *\] .*[0-9]+ test\(s\)/ {
+        word = $0; gsub(/^\[ *| *\].*/, "", word)
+        sub(/ test\(s\).*/, ""); n[word] += $NF
+    }
+    END { print n["PASSED"] + 0, n["FAILED"] + 0, n["SKIPPED"] + 0 }' "$1"
 }
 
 start() {
@@ -69,7 +73,7 @@ start() {
 # end NUMBER STATUS: its line, and all it said if it failed
 end() {
     local log=$TMPDIR/log.$1 name=${names[$1]} status=$2 p f s text why=''
-    p=$(said PASSED "$log") f=$(said FAILED "$log") s=$(said SKIPPED "$log")
+    read -r p f s < <(said "$log")
     if [ "$status" != 0 ]; then
         why="exit status $status"
         [ "$f" != 0 ] || f=1
