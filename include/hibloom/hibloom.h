@@ -57,8 +57,8 @@ HIBLOOM_API uint32_t hibloom_version_number(void);
 /* ---- Statuses --------------------------------------------------------------
  *
  * The tens say what to do. 1x: correct the call. 2x: the connection is dead, or a file failed. 3x: the server refused.
- * 4x: the stored filter is not the one that the handle opened. hibloom_store_error has words. Later versions may add
- * some: give a switch a default. */
+ * 4x: the filter is gone, is another one, is damaged or busy, or may lack adds. hibloom_store_error has words. Later
+ * versions may add some: give a switch a default. */
 typedef enum hibloom_status {
     HIBLOOM_OK = 0,
     HIBLOOM_EINVAL = 10,       /* an argument has not the form it must have */
@@ -76,7 +76,7 @@ typedef enum hibloom_status {
     HIBLOOM_ENOTFOUND = 40,    /* there is no such filter */
     HIBLOOM_EMISMATCH = 41,    /* the name holds something else: another filter, a bare bitmap, another type */
     HIBLOOM_ECORRUPT = 42,     /* the stored filter is damaged: cut short, altered, or a key is lost */
-    HIBLOOM_EBUSY = 43,        /* others make or remove the filter, or too many calls are pending */
+    HIBLOOM_EBUSY = 43,        /* others make or remove the filter, or too many items are in flight */
     HIBLOOM_ELOST = 44,        /* the server was restarted, or another took over: it may lack acknowledged adds. Each
                                   handle gets this once; then its calls go on */
     HIBLOOM_STATUS_LAST_ = 0x7fffffff /* it is an int everywhere, and later statuses are defined behaviour in C++ */
@@ -223,10 +223,10 @@ HIBLOOM_API void hibloom_store_free(hibloom_store *store);
  * Each call proves, for each key that it touches, that the key is still the one that the handle opened:
  *
  *   event                                          status       then
- *   the filter was dropped, evicted, has expired   ENOTFOUND    hibloom_reopen; fill it if hibloom_created
- *   it was replaced, or lost and made again        EMISMATCH    hibloom_reopen
+ *   the filter was dropped, evicted, has expired   ENOTFOUND    hibloom_reopen; add again what you had added
+ *   it was replaced, or lost and made again        EMISMATCH    the same
  *   one of several keys was lost                   ECORRUPT     hibloom_repair, then hibloom_reopen
- *   a further link of a growing filter was lost    ECORRUPT     hibloom_drop_by_name, hibloom_reopen; fill it
+ *   a further link of a growing filter was lost    ECORRUPT     hibloom_drop, hibloom_reopen; fill it
  *   SET overwrote it                               ENOTFOUND    delete the key by hand
  *   its end was altered                            ECORRUPT     delete its keys by hand
  *   another client makes or removes it             EBUSY        try again
@@ -252,7 +252,7 @@ HIBLOOM_CHECKED hibloom_status hibloom_open(hibloom **out, hibloom_store *store,
 /* Closes the handle. The stored filter stays. */
 HIBLOOM_API void hibloom_close(hibloom *filter);
 
-/* Whether the last open or reopen of the handle made the filter, so that your program has to fill it. Also true if the
+/* Whether the last good open or reopen of the handle made the filter, so that your program has to fill it. Also true if the
  * call may have made it, since an answer was lost. If several clients make it at once, exactly one gets true,
  * unless answers were lost, or its open failed after that. A bare bitmap: false. */
 HIBLOOM_API bool hibloom_created(const hibloom *filter);
@@ -377,8 +377,8 @@ HIBLOOM_CHECKED hibloom_status hibloom_clear(hibloom *filter);
  * than 2^50. Round trips: one; of several keys two, and one for each 16 MB beyond the first. */
 HIBLOOM_CHECKED hibloom_status hibloom_expire(hibloom *filter, uint64_t ms);
 
-/* Removes every key of the filter, also on a full server. The handle must still be closed. The second needs no handle,
- * and removes a damaged filter, too. ENOTFOUND: there is none. ECORRUPT: its spec is unreadable: delete the keys by
+/* Removes every key of the filter, also on a full server. The handle must still be closed. Both remove a damaged filter,
+ * too. The second needs no handle, and removes whatever filter has the name by now. ENOTFOUND: there is none. ECORRUPT: its spec is unreadable: delete the keys by
  * hand. Round trips: one; of several keys two, and one for each 16 MB. */
 HIBLOOM_CHECKED hibloom_status hibloom_drop(hibloom *filter);
 HIBLOOM_CHECKED hibloom_status hibloom_drop_by_name(hibloom_store *store, const char *name);
