@@ -51,7 +51,7 @@ struct exchange {
     uint32_t replies; /* 0: only the connection is wanted: one reply comes, NULL, and that is no failure */
     uint16_t slot;    /* the key's cluster slot */
     /* Bits, since each call under way keeps a copy of its exchanges. */
-    bool at_primary : 1; /* no replica answers it: a task that only looks writes by what it is told */
+    bool at_primary : 1; /* no replica answers it: by the answer a task that only looks may write */
     bool proof : 1;      /* it only asks whether the filter is there: replicas need not have what it touches */
     bool guarded : 1;    /* its last command tells whether the filter is still there: it goes alone first, before
                              the exchange is sent again, or late */
@@ -115,7 +115,7 @@ struct task {
     enum refusal refusal;
     const char *words; /* these three are a failure */
     struct said *said; /* all words so far: task_end frees them */
-    uint64_t told;     /* it has failed since servers restarted, so often by then; 0: it has not */
+    uint64_t told;     /* the number of restarts that its ELOST tells of; 0: none */
     unsigned pause_ms;
     bool keeps;     /* TASK_KEEP comes next */
     bool elsewhere; /* it has failed, and the server has nothing to do with that */

@@ -293,8 +293,6 @@ static void answered(struct talk *talk, unsigned number)
 
 /* ---- The task -------------------------------------------------------------------------------- */
 
-static void prove(struct talk *, struct outbox *);
-
 static bool has_resends(const struct walk *walk)
 {
     for (unsigned w = 0; w < walk->pipelined; w++)

@@ -58,7 +58,7 @@ struct aside {
 };
 
 struct walk {
-    struct talk talk; /* its task's filter is the link that is at hand */
+    struct talk talk; /* its task's link is that whose exchange is written, or answered */
     const struct encoding *encoding;
     const hibloom_item *items;
     size_t n;

@@ -98,14 +98,18 @@ static void sleep_until(struct carrier *c, struct call *call, uint64_t at)
     call_sleep(c, call, deadline != 0 && deadline < at ? deadline : at);
 }
 
+/* From its first failure on it has retry_ms. */
+static void begin_retries(struct carrier *c, struct call *call)
+{
+    if (call->retry_until == 0)
+        call->retry_until = clock_now_ms() + c->settings->options.retry_ms;
+}
+
 void call_plan_retry(struct carrier *c, struct call *call)
 {
-    const uint64_t now = clock_now_ms();
-
-    if (call->retry_until == 0)
-        call->retry_until = now + c->settings->options.retry_ms;
+    begin_retries(c, call);
     if (call->wake_at == 0)
-        sleep_until(c, call, now + draw_pause(c, call->attempts++));
+        sleep_until(c, call, clock_now_ms() + draw_pause(c, call->attempts++));
 }
 
 bool call_hold(struct carrier *c, struct call *call, const struct pause *pause)
@@ -115,8 +119,7 @@ bool call_hold(struct carrier *c, struct call *call, const struct pause *pause)
 
     if (!may)
         return false;
-    if (call->retry_until == 0)
-        call->retry_until = now + c->settings->options.retry_ms;
+    begin_retries(c, call);
     if (call->wake_at == 0)
         sleep_until(c, call, pause->until);
     return true;

@@ -28,7 +28,7 @@ struct call {
     uint64_t retry_until;   /* 0: nothing has failed since the last answer */
     unsigned attempts;      /* to send again, since the last answer */
     unsigned tried;         /* for the error's words: sendings of what it failed of; 0: one */
-    uint64_t restarts; /* of servers, that the store knew of as the first command was carried out; or call_note_loss */
+    uint64_t restarts; /* the store's as its first command was carried out; UINT64_MAX: call_note_loss was called */
     unsigned replicas_left; /* nodes whose answer to WAIT is to come */
     bool wait_asked;        /* WAIT was sent, at the end */
     bool keeps;             /* it was sent in the middle; */

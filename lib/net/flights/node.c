@@ -88,7 +88,7 @@ static void make_ready(struct carrier *c, struct node *node)
         node_send(c, node, flight);
 }
 
-static hibloom_status send_greeting(struct carrier *c, struct node *node)
+hibloom_status node_greet(struct carrier *c, struct node *node)
 {
     struct commands commands = {0};
     struct flight *flight = NULL;
@@ -152,7 +152,7 @@ void node_greet_again(struct carrier *c, struct node *node)
         flights_put(flight_is_proven(flight) ? &proven : &waiting, flight);
     node->unwritten = proven.first;
     flights_join(&node->sent, &proven);
-    if (send_greeting(c, node) != HIBLOOM_OK) {
+    if (node_greet(c, node) != HIBLOOM_OK) {
         if (node->unwritten == NULL)
             node->unwritten = waiting.first;
         flights_join(&node->sent, &waiting);
@@ -171,14 +171,6 @@ hibloom_status node_flush(struct carrier *c, struct node *node, struct error *er
     node->unwritten_bytes = 0;
     c->store.server.stats.round_trips++;
     return c->pipes->flush(c, node, error);
-}
-
-hibloom_status node_greet(struct carrier *c, struct node *node)
-{
-    if (!c->borrowed)
-        return send_greeting(c, node);
-    make_ready(c, node);
-    return HIBLOOM_OK;
 }
 
 static void fail_flights(struct carrier *c, struct node *node, struct flights *flights, hibloom_status status,
@@ -354,12 +346,9 @@ static hibloom_status ensure_connection(struct carrier *c, struct node *node, st
         return status;
     }
     c->store.server.stats.connections += !c->borrowed;
-    if (node->state != NODE_GREETING)
-        return HIBLOOM_OK;
-    status = node_greet(c, node);
-    if (status != HIBLOOM_OK)
-        shut(c, node);
-    return status != HIBLOOM_OK ? error_set(error, status, "out of memory") : HIBLOOM_OK;
+    if (node->state == NODE_GREETING) /* it is the caller's, who has greeted */
+        make_ready(c, node);
+    return HIBLOOM_OK;
 }
 
 hibloom_status node_send_flight(struct carrier *c, struct node *node, struct flight *flight, struct error *error)

@@ -13,6 +13,11 @@ bool replicas_may_answer(const struct carrier *c, const struct call *call)
            !call->at_primary;
 }
 
+static bool wants_replicas(const struct carrier *c)
+{
+    return c->settings->options.min_replicas > 0;
+}
+
 /* ---- WAIT ------------------------------------------------------------------------------------- */
 
 static struct touched *find_touched(const struct call *call, const struct node *node)
@@ -31,8 +36,8 @@ void replicas_note(struct carrier *c, const struct node *node, const struct flig
 
     char key[KEYS_SIZE];
 
-    if (node->role == NODE_REPLICA || c->settings->options.min_replicas == 0 || exchange->proof ||
-        task_has_failed(call->task) || !exchange_key(exchange, key))
+    if (node->role == NODE_REPLICA || !wants_replicas(c) || exchange->proof || task_has_failed(call->task) ||
+        !exchange_key(exchange, key))
         return;
     struct touched *touched = find_touched(call, node);
     if (touched == NULL) {
@@ -257,11 +262,6 @@ void replicas_take(struct carrier *c, struct node *node, const struct reply *rep
 /* ---- The end of a call ------------------------------------------------------------------------- */
 
 #define LOST "the connection, the server or the filter's key was lost before replicas had the write: call again"
-
-static bool wants_replicas(const struct carrier *c)
-{
-    return c->settings->options.min_replicas > 0;
-}
 
 void replicas_keep(struct carrier *c, struct call *call)
 {
