@@ -89,6 +89,10 @@ static void take_trailer(struct talk *talk, uint32_t tag, uint32_t index, const 
     struct candidate *key = &l->candidates[tag];
     struct record record;
 
+    if (reply->type == REDIS_REPLY_STRING && reply->text_len > REPLY_TEXT) { /* more than was asked for */
+        task_unexpected(&talk->task);
+        return;
+    }
     if (reply->type == REDIS_REPLY_STRING) {
         key->is_filter = reply->text_len >= RECORD_TRAILER &&
                          record_parse(reply->text + reply->text_len - RECORD_TRAILER, &record) &&

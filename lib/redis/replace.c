@@ -136,7 +136,7 @@ static void take_replaced(struct talk *talk, uint32_t tag, uint32_t index, const
     if (!task_expect(&talk->task, reply, REDIS_REPLY_INTEGER, 0))
         return;
     r->answer = reply->integers[0];
-    const int64_t of_all = (r->answer <= NOT_WHOLE ? NOT_WHOLE : TAKEN) - r->answer;
+    const int64_t of_all = r->answer >= 0 ? -1 : (r->answer <= NOT_WHOLE ? NOT_WHOLE : TAKEN) - r->answer;
     if (of_all >= all_keys(r->filter)) {
         task_unexpected(&talk->task);
     } else if (r->answer >= 0) { /* the handle, as it is from now on */

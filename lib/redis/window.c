@@ -73,7 +73,7 @@ static void take_clock(struct talk *talk, uint32_t tag, uint32_t index, const st
         sieve_take_proof(talk, 0, index - 1, reply);
     } else if (!task_expect(&talk->task, reply, REDIS_REPLY_ARRAY, 0)) {
         return;
-    } else if (!read_clock(s, reply->text_len)) {
+    } else if (reply->text_len > sizeof s->window->clock_text || !read_clock(s, reply->text_len)) {
         task_unexpected(&talk->task);
     } else {
         const uint64_t since_us = (clock_now_ns() - s->window->looked_ns) / 1000;

@@ -176,6 +176,33 @@ static void a_key_that_the_filter_does_not_have_is_no_answer(void **state)
     assert_true(count_nonsense(":-3\r\n", true) > others); /* a stranger's key 1, of one */
 }
 
+static bool want_all(const char *name, void *data)
+{
+    return true;
+}
+
+/* Of two answers: to SCAN, and to the question for the end of the key. */
+static void a_string_that_is_longer_than_was_asked_is_no_answer(void **state)
+{
+    static char bytes[1 << 20];
+    hibloom_store *store = test_connect(redis_server_uri(server), NULL);
+    hibloom *filter = test_open(store, "long", "bits=1000 hashes=3");
+
+    memset(bytes, 'x', sizeof bytes - 1);
+    memcpy(bytes, "$1048563\r\n", 10);
+    memcpy(bytes + sizeof bytes - 3, "\r\n", 2);
+    for (uint64_t reply = 0; reply < 2; reply++) {
+        hibloom_store *asks = test_connect(proxy_uri(proxy), NULL);
+        proxy_mark(proxy);
+        proxy_replace(proxy, reply, 1, bytes);
+        assert_status(hibloom_list(asks, NULL, want_all, NULL), HIBLOOM_EPROTO, asks);
+        proxy_heal(proxy);
+        hibloom_store_free(asks);
+    }
+    assert_dropped(filter, store);
+    hibloom_store_free(store);
+}
+
 static void a_reply_of_the_wrong_type_is_no_answer(void **state)
 {
     static const char *const replies[] = {"$3\r\nabc\r\n", "*2\r\n+a\r\n+b\r\n", "*0\r\n", ":-7\r\n"};
@@ -335,6 +362,7 @@ int main(void)
         cmocka_unit_test(what_is_no_reply_is_a_protocol_error),
         cmocka_unit_test(a_reply_of_the_wrong_type_is_no_answer),
         cmocka_unit_test(a_key_that_the_filter_does_not_have_is_no_answer),
+        cmocka_unit_test(a_string_that_is_longer_than_was_asked_is_no_answer),
         cmocka_unit_test(a_bit_is_zero_or_one),
         cmocka_unit_test(a_bitfield_is_as_many_bits_as_were_asked_for),
         cmocka_unit_test(words_too_long_to_keep_are_cut),

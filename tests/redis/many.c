@@ -148,6 +148,7 @@ static void one_that_is_another_opens_alone(void **state)
     assert_status(hibloom_open_many(filters, b->store, names, 5, TEXT " create=no", NULL), HIBLOOM_EMISMATCH, b->store);
     assert_ptr_equal(filters[0], unopened);
     assert_status(hibloom_open_many(filters, b->store, names, 5, "capacity=ten", each), HIBLOOM_EINVAL, b->store);
+    assert_null(filters[0]);
     assert_status(each[4], HIBLOOM_EINVAL, NULL);
     for (size_t i = 0; i < 4; i++)
         assert_ok(hibloom_drop_by_name(b->store, names[i]), b->store);

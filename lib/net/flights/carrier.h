@@ -88,6 +88,12 @@ struct carrier {
     uint64_t random;      /* for the pauses between tries */
 };
 
+/* Is there one server, by its address or by a name that leads to it? */
+static inline bool carrier_is_of_one(const struct carrier *c)
+{
+    return !c->topology.clustered && !c->topology.sentinels;
+}
+
 /* Does the node have a check to answer? That has no call's deadline: dispatch_ask_on gives it up. */
 static inline bool carrier_checks(const struct carrier *c, const struct node *node)
 {

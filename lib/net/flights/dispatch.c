@@ -280,11 +280,19 @@ static void take_refusal(struct carrier *c, struct node *node, struct flight *fl
         call_sleep(c, flight->call, clock_now_ms());
 }
 
+/* A look-up asks on if what it would mend by the way is refused, and nobody else could take that. */
+static bool is_passed_over(const struct carrier *c, const struct call *call, enum refusal refusal)
+{
+    return refusal == REFUSAL_READONLY && carrier_is_of_one(c) && call->task->reads;
+}
+
 /* Is the refusal kept from the task, since somebody else can answer, or the same server later? */
 static bool is_held(const struct carrier *c, const struct node *node, const struct flight *flight, enum refusal refusal)
 {
     if (refusal == REFUSAL_MOVED || refusal == REFUSAL_ASK) /* where the URI names no cluster no try mends it */
         return c->topology.clustered;
+    if (is_passed_over(c, flight->call, refusal))
+        return false;
     return refusal_status(refusal) == HIBLOOM_EUNAVAILABLE &&
            !(refusal_is_of_size(refusal) && flight->exchange.replaceable) &&
            (call_may_retry(c, flight->call) || (node->role == NODE_REPLICA && !flight->at_primary));
@@ -376,7 +384,8 @@ bool dispatch_take_reply(struct carrier *c, struct node *node, struct flight *fl
     if (refusal == REFUSAL_READONLY || refusal == REFUSAL_MASTERDOWN)
         carrier_note_lost(c, node);
     /* Another one is the primary, also for the next call: a map names it, or the name in the URI leads there. */
-    node->leave = node->leave || (refusal == REFUSAL_READONLY && !c->borrowed);
+    node->leave = node->leave ||
+                  (refusal == REFUSAL_READONLY && !c->borrowed && !is_passed_over(c, flight->call, refusal));
     if (flight->held == 0 && !(refused && is_held(c, node, flight, refusal)))
         good = deliver(c, node, flight, reply);
     else

@@ -330,7 +330,7 @@ static hibloom_status ensure_connection(struct carrier *c, struct node *node, st
     if (is_quiet(node) && (node->leave || !c->pipes->is_alive(node)))
         shut(c, node);
     if (node->state != NODE_CLOSED)
-        return !node->leave
+        return !node->leave || carrier_is_of_one(c) /* others may only look, and there is nobody else to ask */
                    ? HIBLOOM_OK
                    : error_set(error, HIBLOOM_EUNAVAILABLE, "its connection is closing, and answers are still to come");
     if (call_must_pause(c, &node->pause)) { /* the search for locations goes on to the next one */
