@@ -252,8 +252,8 @@ HIBLOOM_CHECKED hibloom_status hibloom_open(hibloom **out, hibloom_store *store,
 /* Closes the handle. The stored filter stays. */
 HIBLOOM_API void hibloom_close(hibloom *filter);
 
-/* Whether the last good open or reopen of the handle made the filter, so that your program has to fill it. Also true if the
- * call may have made it, since an answer was lost. If several clients make it at once, exactly one gets true,
+/* Whether the last good open or reopen of the handle made the filter, so that your program has to fill it. Also true if
+ * the call may have made it, since an answer was lost. If several clients make it at once, exactly one gets true,
  * unless answers were lost, or its open failed after that. A bare bitmap: false. */
 HIBLOOM_API bool hibloom_created(const hibloom *filter);
 
@@ -378,8 +378,9 @@ HIBLOOM_CHECKED hibloom_status hibloom_clear(hibloom *filter);
 HIBLOOM_CHECKED hibloom_status hibloom_expire(hibloom *filter, uint64_t ms);
 
 /* Removes every key of the filter, also on a full server. The handle must still be closed. Both remove a damaged filter,
- * too. The second needs no handle, and removes whatever filter has the name by now. ENOTFOUND: there is none. ECORRUPT: its spec is unreadable: delete the keys by
- * hand. Round trips: one; of several keys two, and one for each 16 MB. */
+ * too. The second needs no handle, and removes whatever filter has the name by now. ENOTFOUND: there is none.
+ * ECORRUPT: its spec is unreadable: delete the keys by hand. Round trips: one; of several keys two, and one for each
+ * 16 MB. */
 HIBLOOM_CHECKED hibloom_status hibloom_drop(hibloom *filter);
 HIBLOOM_CHECKED hibloom_status hibloom_drop_by_name(hibloom_store *store, const char *name);
 

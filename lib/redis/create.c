@@ -18,7 +18,6 @@ static void judge_root(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
     const struct link *link = talk->task.link;
-
     const struct record *there = &life->answer_record;
 
     if (life->answer == '+' && (there->key != 0 || there->keys != link->count)) {

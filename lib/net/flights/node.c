@@ -324,13 +324,20 @@ void node_close_dead(struct carrier *c)
             shut(c, c->topology.nodes[i]);
 }
 
+/* One that is left waits for its last answers. Where calls are not tried again they go on with it meanwhile: look-ups
+ * would fail. */
+static bool takes_more(const struct carrier *c, const struct node *node)
+{
+    return !node->leave || (carrier_is_of_one(c) && c->settings->options.retry_ms == 0);
+}
+
 /* Makes the connection, if there is none. Not OK: it cannot be made. */
 static hibloom_status ensure_connection(struct carrier *c, struct node *node, struct error *error)
 {
     if (is_quiet(node) && (node->leave || !c->pipes->is_alive(node)))
         shut(c, node);
     if (node->state != NODE_CLOSED)
-        return !node->leave || carrier_is_of_one(c) /* others may only look, and there is nobody else to ask */
+        return takes_more(c, node)
                    ? HIBLOOM_OK
                    : error_set(error, HIBLOOM_EUNAVAILABLE, "its connection is closing, and answers are still to come");
     if (call_must_pause(c, &node->pause)) { /* the search for locations goes on to the next one */
