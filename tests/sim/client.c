@@ -293,11 +293,14 @@ static uint64_t sent_again(const struct client *c)
 static void begin(struct running *r, const struct step *step)
 {
     const int id = r->client->id;
+    struct step what = *step;
 
     world.call[id]++;
     world.pieces[id] = 0;
     world.calls++;
-    prepare(r, step);
+    if (what.verb == VERB_LOAD)
+        what.items = r->client->saved;
+    prepare(r, &what);
     r->busy = true;
     r->again = sent_again(r->client);
     for (struct call *call = r->calls; call < r->calls + r->parts; call++) {
@@ -620,27 +623,24 @@ static bool is_in_vain(const struct client *c, const struct step *step)
 static hibloom_status call_blocking(struct client *c, const struct step *step)
 {
     struct running *r = &c->running[0];
-    struct step what = *step;
 
     world.stale[c->id] = world.by_primary[c->id] = false;
     world.connects[c->id] = world.connects_most[c->id] = 0;
-    if (what.verb == VERB_LOAD)
-        what.items = c->saved;
-    begin(r, &what);
+    begin(r, step);
     const hibloom_stats before = stats_of(c);
-    const hibloom_status status = do_blocking(c, r, &what);
-    if (needs_handle(what.verb))
+    const hibloom_status status = do_blocking(c, r, step);
+    if (needs_handle(step->verb))
         note_failed(c, r, status, &before);
     end(r, status);
-    if (what.verb == VERB_SAVE)
+    if (step->verb == VERB_SAVE)
         note_saved(r, status);
-    if (what.verb == VERB_OPEN)
+    if (step->verb == VERB_OPEN)
         note_root(c, &r->calls[0], status);
     for (size_t part = 0; part < r->parts; part++) {
         const hibloom_status its = status_of(r, part, status);
         /* some callers ignore that a key is lost */
         const bool ignores = its == HIBLOOM_ECORRUPT && plan_chance(world.plan, (uint64_t)c->id, 1) % 4 == 0;
-        if (what.verb == VERB_DROP || (loses_handle(its) && needs_handle(what.verb) && !ignores))
+        if (step->verb == VERB_DROP || (loses_handle(its) && needs_handle(step->verb) && !ignores))
             close_handle(c, r->calls[part].name);
     }
     return status;
@@ -935,10 +935,7 @@ static void step_async(struct client *c, const struct step *step)
         if (c->handles[name].filter == NULL || step->verb == VERB_OPEN)
             return;
     }
-    struct step what = *step;
-    if (what.verb == VERB_LOAD)
-        what.items = c->saved;
-    call_async(c, &what);
+    call_async(c, step);
     if (alone || step->arg % 2 == 0 || world.plan->sizes != 0 /* two late calls damage one tail */) {
         await_all(c);
         if (step->verb == VERB_DROP)

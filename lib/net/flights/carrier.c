@@ -33,6 +33,12 @@ void carrier_note_lost(struct carrier *c, const struct node *node)
         carrier_note_stale(c);
 }
 
+void carrier_note_demoted(struct carrier *c, struct node *node)
+{
+    carrier_note_lost(c, node);
+    node->leave = node->leave || !c->borrowed;
+}
+
 const char *carrier_where(const struct carrier *c, const struct node *node, char *buf, size_t size)
 {
     if (c->borrowed)

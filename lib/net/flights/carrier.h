@@ -104,6 +104,10 @@ static inline bool carrier_checks(const struct carrier *c, const struct node *no
 void carrier_note_stale(struct carrier *);
 void carrier_note_lost(struct carrier *, const struct node *);
 
+/* It takes no writes any more. Another one is the primary, also for the next call: a map names it, or the name in the URI
+ * leads there. */
+void carrier_note_demoted(struct carrier *, struct node *);
+
 /* Is it certain that events_tick will be called again? */
 bool carrier_can_wait(const struct carrier *);
 

@@ -381,11 +381,10 @@ bool dispatch_take_reply(struct carrier *c, struct node *node, struct flight *fl
 
     if (!refused && !flight->proving && !(flight->exchange.proof && reply->type == REDIS_REPLY_STRING))
         note_carried_out(c, flight->call, node);
-    if (refusal == REFUSAL_READONLY || refusal == REFUSAL_MASTERDOWN)
+    if (refusal == REFUSAL_MASTERDOWN)
         carrier_note_lost(c, node);
-    /* Another one is the primary, also for the next call: a map names it, or the name in the URI leads there. */
-    node->leave = node->leave ||
-                  (refusal == REFUSAL_READONLY && !c->borrowed && !is_passed_over(c, flight->call, refusal));
+    if (refusal == REFUSAL_READONLY && !is_passed_over(c, flight->call, refusal))
+        carrier_note_demoted(c, node);
     if (flight->held == 0 && !(refused && is_held(c, node, flight, refusal)))
         good = deliver(c, node, flight, reply);
     else

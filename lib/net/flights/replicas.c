@@ -217,10 +217,8 @@ static void take_touched(struct carrier *c, struct node *node, struct flight *fl
     if (reply->type == REDIS_REPLY_ERROR) {
         flight->held = 1;
         flight->words = alloc_text(reply->text);
-        if (refusal_of(reply->text) == REFUSAL_READONLY) { /* it is no primary any more */
-            node->leave = true;
-            carrier_note_stale(c);
-        }
+        if (refusal_of(reply->text) == REFUSAL_READONLY)
+            carrier_note_demoted(c, node);
     } else if (flight->exchange.tag != 0 && (reply->type != REDIS_REPLY_INTEGER || reply->integers[0] != 1)) {
         call_note_loss(flight->call); /* the key is gone: that counts as a restart */
     }
