@@ -249,9 +249,15 @@ static void note_greeted(struct node *node, uint64_t asked_ns)
  * Both times are whole seconds, so two are added. */
 static bool began_unseen(const struct node *node, const struct server_run *now, uint64_t uptime_s)
 {
-    const uint64_t known_s = (clock_now_ns() - node->primary_since_ns) / 1000000000;
+    const uint64_t known_s = (clock_now_ns() - node->told_ns) / 1000000000;
 
-    return node->primary_since_ns != 0 && node->run.id[0] == '\0' && now->id[0] != '\0' && uptime_s < known_s + 2;
+    return node->told_ns != 0 && node->run.id[0] == '\0' && now->id[0] != '\0' && uptime_s < known_s + 2;
+}
+
+/* A take-over was told of, and its server is met only now. It may have been deposed, and have taken over again. */
+static bool is_met_late(const struct node *node)
+{
+    return node->unmet && clock_now_ns() > node->told_ns + CHECK_NS;
 }
 
 /* Notes what the server has told of its run. May it have forgotten something? Node 0 of a Sentinel store is the master,
@@ -268,9 +274,10 @@ static bool take_run(const struct carrier *c, struct node *node)
         node->greeted_ns = 0;
         return false;
     }
-    const bool restarted = node->role == NODE_PRIMARY &&
-                           (run_is_another(&node->run, &g->run) || began_unseen(node, &g->run, g->uptime_s));
+    const bool restarted = node->role == NODE_PRIMARY && (run_is_another(&node->run, &g->run) || is_met_late(node) ||
+                                                          began_unseen(node, &g->run, g->uptime_s));
     run_note(&node->run, &g->run);
+    node->unmet = false;
     return restarted;
 }
 

@@ -23,19 +23,20 @@ static void set_address(struct node *node, const char *host, size_t host_len, un
     node->pause = (struct pause){0};
 }
 
-/* Its take-over was told. The next greeting shall not tell of it again. */
+/* Handles learned of its take-over. The next greeting shall not tell of it again, unless it comes late. */
 static void forget_history(struct node *node)
 {
     node->run.history[0] = '\0';
     node->greeted_ns = 0;
+    node->told_ns = clock_now_ns();
+    node->unmet = true;
 }
 
 /* The handles are told just now: of what it had lost by now, too. */
 static void forget_run(struct node *node)
 {
     node->run = (struct server_run){.id = ""};
-    node->greeted_ns = 0;
-    node->primary_since_ns = clock_now_ns();
+    forget_history(node);
 }
 
 /* By the map, or by a redirect: what it lost before then was told. */
@@ -43,7 +44,7 @@ static void become_primary(struct node *node)
 {
     node->role = NODE_PRIMARY;
     node->says_replica = false;
-    node->primary_since_ns = clock_now_ns();
+    node->told_ns = clock_now_ns();
 }
 
 /* Nobody has taken over its slots yet. */
@@ -300,8 +301,10 @@ bool topology_take_slots(struct topology *t, const struct node *asked, const red
                 t->nodes[i]->says_replica = false;
                 forget_history(t->nodes[i]); /* the map tells of a take-over */
             }
-            if (map->role[i] == NODE_PRIMARY && t->nodes[i]->role != NODE_PRIMARY)
+            if (map->role[i] == NODE_PRIMARY && t->nodes[i]->role != NODE_PRIMARY) {
                 become_primary(t->nodes[i]);
+                t->nodes[i]->unmet = map->took_over;
+            }
             t->nodes[i]->role = map->role[i];
             t->nodes[i]->primary = map->primary[i];
         }
