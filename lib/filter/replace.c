@@ -55,12 +55,21 @@ void whole_replace(struct whole *w)
 
 /* ---- In the way ------------------------------------------------------------------------------ */
 
+/* Something else is there, of which the replacement has failed. Or it is not known what is, and why is told. */
+static void fail_in_way(struct whole *w)
+{
+    const hibloom_status status = w->task.status;
+
+    if (status == HIBLOOM_OK || status == HIBLOOM_ENOTFOUND || status == HIBLOOM_EMISMATCH || status == HIBLOOM_ERANGE)
+        whole_fail_after_all(w);
+}
+
 static void judge_way(struct whole *w)
 {
     if (!task_has_failed(&w->task))
         whole_replace(w);
     else
-        whole_fail_after_all(w);
+        fail_in_way(w);
 }
 
 /* Removes the further link of the name in whose place something is, if its root has that id. */
@@ -101,13 +110,12 @@ static void judge_left_over(struct whole *w)
 
 static void judge_link(struct whole *w)
 {
-    whole_forgive(w);
     w->naming.dead = w->life.foreign;
     w->naming.named = judge_left_over;
-    if (w->naming.dead != 0)
+    if (w->naming.dead != 0 && !task_has_failed(&w->task))
         whole_open_name(w);
     else
-        whole_fail_after_all(w);
+        fail_in_way(w);
 }
 
 /* The name of a further link is taken. If a grower of `old` is making that link, it is completed and becomes a

@@ -20,16 +20,24 @@ static bool times_agree(int name, uint64_t within_ms)
     return true;
 }
 
+/* Until the key goes, by the clock of its server; it has a time to live. */
+static int64_t left_ms(struct blob key)
+{
+    return (int64_t)world_expiry_ms(key) - (int64_t)(world_clock_us(key) / 1000);
+}
+
 /* Whether the root goes, and another key stays for ever, or goes so much sooner: NEVER leaves only those that stay. */
 static bool some_key_differs(int name, uint64_t ms)
 {
     const struct filter_seen *seen = &names[name].seen;
-    const uint64_t root = world_expiry_ms(root_key(name));
 
-    for (size_t l = 0; l < seen->links && root != 0; l++)
+    if (world_expiry_ms(root_key(name)) == 0)
+        return false;
+    for (size_t l = 0; l < seen->links; l++)
         for (uint32_t k = 0; k < seen->link[l].root.keys; k++) {
-            const uint64_t other = world_expiry_ms(key_of(&seen->link[l], k));
-            if (other == 0 || (root > other && root - other > ms))
+            const struct blob key = key_of(&seen->link[l], k);
+            const int64_t sooner = left_ms(root_key(name)) - left_ms(key);
+            if (world_expiry_ms(key) == 0 || (sooner > 0 && (uint64_t)sooner > ms))
                 return true;
         }
     return false;
@@ -104,13 +112,20 @@ static void note_growth(int name, int client)
     }
 }
 
-static bool expires_alone(int name, int client)
+/* The client's call that gives the filter a time to live, and no other does; NULL: there is none such. */
+static const struct call *lone_expire(int name, int client)
 {
-    bool alone = false;
+    const struct call *c = calls;
 
-    for (const struct call *c = calls; c != NULL; c = c->next)
-        alone |= c->name == name && c->client == client && c->verb == VERB_EXPIRE && !c->crossed;
-    return alone && !names[name].expire_failed && !names[name].repair_failed;
+    while (c != NULL && !(c->name == name && c->client == client && c->verb == VERB_EXPIRE && !c->crossed))
+        c = c->next;
+    return names[name].expire_failed || names[name].repair_failed ? NULL : c;
+}
+
+/* Clocks that step in the call bring keys that have their times nearer to their ends, or put them off. */
+static bool some_key_differs_behind(const struct call *c)
+{
+    return some_key_differs(c->name, 20000 + (world.stepped_us - c->stepped_us) / 1000);
 }
 
 void times_meet(struct call *c, struct call *other)
@@ -130,6 +145,7 @@ void times_meet(struct call *c, struct call *other)
 void times_begin(struct call *c)
 {
     c->undisturbed = true;
+    c->stepped_us = world.stepped_us;
     c->agreed = names[c->name].seen.status == 0 && times_agree(c->name, 0);
     c->expiry_ms = world_expiry_ms(root_key(c->name));
 }
@@ -139,11 +155,12 @@ void times_after(int name, int who, const char *what, uint64_t root, uint64_t ex
     struct name *n = &names[name];
     const bool expires = strcmp(what, "EVAL.expire") == 0;
     const bool several = has_several_keys(name) && !kind_of(name)->growing && !kind_of(name)->window;
+    const struct call *alone = expires && several ? lone_expire(name, who) : NULL;
 
     /* The root gets its time last, and only if it lists those that have one (docs/format.md, 10). */
-    if (expires && several && root != 0 && oracle_root(name) == root && expiry_ms != n->expiry_ms &&
-        expires_alone(name, who) && n->seen.status == 0 && some_key_differs(name, 20000) && !caused(CAUSE_LOSS, 1) &&
-        !caused(CAUSE_SLOTS, 1) && !world_had(FAULT_STRANGER))
+    if (alone != NULL && root != 0 && oracle_root(name) == root && expiry_ms != n->expiry_ms && n->seen.status == 0 &&
+        some_key_differs_behind(alone) && !caused(CAUSE_LOSS, 1) && !caused(CAUSE_SLOTS, 1) &&
+        !world_had(FAULT_STRANGER))
         oracle_fail("client %d gives '%s' a time to live, but not all of its keys", who, oracle_name(name));
     if (expires || strcmp(what, "EVAL.make") == 0 || strcmp(what, "EVAL.swap") == 0)
         note_growth(name, who);

@@ -42,6 +42,7 @@ struct world {
     uint64_t redirected_us[CLIENTS]; /* when a server has last answered MOVED or ASK */
     bool undo_refused;               /* so its bits stay */
     uint64_t held_us;                /* for which faults have stopped something, in all */
+    uint64_t stepped_us;             /* by which clocks have stepped, forward or back, in all */
     unsigned take_overs;             /* of replicas */
     uint64_t filled;                 /* items that no oracle asks for */
     struct fiber *fibers[CLIENTS];
