@@ -79,8 +79,15 @@ bool has_cause(const struct call *c, hibloom_status status)
     }
 }
 
-/* Retries count from a failure, so each fault begins them again; a deadline is
- * one for the whole call, and bits are taken back behind it, in a time of their own (hibloom_store_deadline). */
+void oracle_keeps_late(int client, uint64_t lacked_us)
+{
+    for (struct call *c = calls; c != NULL; c = c->next)
+        c->kept_late += c->client == client && c->begun_us <= lacked_us;
+}
+
+/* Retries count from a failure, so each fault begins them again. So does a lack of replicas that has ended: its cause
+ * may have struck before the call. A deadline is one for the whole call, and bits are taken back behind it, in a time
+ * of their own (hibloom_store_deadline). */
 uint64_t bound_ms(const struct call *c)
 {
     const struct client_settings *s = &world.plan->client[c->client];
@@ -88,6 +95,7 @@ uint64_t bound_ms(const struct call *c)
     const uint64_t held_ms = (world.held_us - c->held_us) / 1000;
     /* On a loop a WAIT for other calls comes before its answers. A filter that is nearly full takes items one by one. */
     const uint64_t steps = 20 + 2 * c->times * (uint64_t)__builtin_popcount(c->items);
+    const uint64_t failures = 1 + world.faults - c->faults + c->kept_late;
     const uint64_t waits_ms = s->loop && s->min_replicas > 0 ? steps * s->replicas_ms : 0;
 
     /* The library makes several exchanges for it, each with the deadline anew, or the client makes several calls. */
@@ -96,6 +104,6 @@ uint64_t bound_ms(const struct call *c)
     if (deadline_ms != 0) /* whatever servers do */
         return deadline_ms + (c->by_pairs || s->loop ? 3 : 1) * s->timeout_ms +
                (world.paused_us[c->client] - c->paused_us) / 1000 + 100;
-    return (1 + world.faults - c->faults) * (s->retry_ms + 2 * s->timeout_ms) + 4 * s->timeout_ms + held_ms + waits_ms +
-           2000 + world.plan->latency_us; /* clients that make keys against each other take many round trips */
+    return failures * (s->retry_ms + 2 * s->timeout_ms) + 4 * s->timeout_ms + held_ms + waits_ms + 2000 +
+           world.plan->latency_us; /* clients that make keys against each other take many round trips */
 }

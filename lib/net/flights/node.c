@@ -81,7 +81,7 @@ static void write_flight(struct carrier *c, struct node *node, struct flight *fl
 static void make_ready(struct carrier *c, struct node *node)
 {
     node->state = NODE_READY;
-    node->pause.count = 0;
+    node->pause = (struct pause){0};
     if (node->status == HIBLOOM_EIO || node->status == HIBLOOM_ETIMEDOUT) /* it may go on with refusals */
         carrier_end_trouble(node);
     for (struct flight *flight; (flight = flights_take(&node->pending)) != NULL;)
@@ -130,6 +130,7 @@ static struct flights take_unwritten(struct node *node)
     while (unwritten.first != node->unwritten)
         flights_put(&node->sent, flights_take(&unwritten));
     node->unwritten = NULL;
+    node->unwritten_bytes = 0;
     return unwritten;
 }
 
@@ -138,29 +139,6 @@ static void note_unsent(const struct flights *flights)
     for (const struct flight *flight = flights->first; flight != NULL; flight = flight->next)
         if (flight->call != NULL)
             flight->call->sent--;
-}
-
-/* A flight whose guard was just answered goes before the greeting: behind it the proof would be old again, and so on. */
-void node_greet_again(struct carrier *c, struct node *node)
-{
-    struct flights unwritten, proven = {0}, waiting = {0};
-
-    if (!must_greet(c, node))
-        return;
-    unwritten = take_unwritten(node);
-    for (struct flight *flight; (flight = flights_take(&unwritten)) != NULL;)
-        flights_put(flight_is_proven(flight) ? &proven : &waiting, flight);
-    node->unwritten = proven.first;
-    flights_join(&node->sent, &proven);
-    if (node_greet(c, node) != HIBLOOM_OK) {
-        if (node->unwritten == NULL)
-            node->unwritten = waiting.first;
-        flights_join(&node->sent, &waiting);
-        return;
-    }
-    node->state = NODE_GREETING;
-    note_unsent(&waiting);
-    flights_join(&node->pending, &waiting);
 }
 
 hibloom_status node_flush(struct carrier *c, struct node *node, struct error *error)
@@ -188,6 +166,28 @@ static void fail_flights(struct carrier *c, struct node *node, struct flights *f
         }
         flight_free(flight);
     }
+}
+
+/* A flight whose guard was just answered goes before the greeting: behind it the proof would be old again, and so on.
+ * Where there is no memory to ask, the others fail: the server may be another run. */
+void node_greet_again(struct carrier *c, struct node *node)
+{
+    struct flights unwritten, proven = {0}, waiting = {0};
+
+    if (!must_greet(c, node))
+        return;
+    unwritten = take_unwritten(node);
+    for (struct flight *flight; (flight = flights_take(&unwritten)) != NULL;)
+        flights_put(flight_is_proven(flight) ? &proven : &waiting, flight);
+    node->unwritten = proven.first;
+    flights_join(&node->sent, &proven);
+    note_unsent(&waiting);
+    if (node_greet(c, node) != HIBLOOM_OK) {
+        fail_flights(c, node, &waiting, HIBLOOM_ENOMEM, "out of memory", false);
+        return;
+    }
+    node->state = NODE_GREETING;
+    flights_join(&node->pending, &waiting);
 }
 
 /* A server that speaks TLS ends a connection without it. Its last words, an alert, begin with byte 0x15, and may be lost.
