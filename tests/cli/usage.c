@@ -215,9 +215,11 @@ static void help_lists_every_command(void **state)
 {
     char line[32];
 
+    const char *said = said_by(ARGS("--help"));
     for (size_t i = 0; i < N_NAMES; i++) {
         snprintf(line, sizeof line, "\n  %-11s ", names[i]);
-        assert_says(line, ARGS("--help"));
+        if (strstr(said, line) == NULL)
+            fail_msg("%s is not in:\n%s", names[i], said);
     }
     assert_says("Exit status: 0 ", ARGS("--help"));
     assert_says("$HIBLOOM_URL", ARGS("--help"));
@@ -231,11 +233,10 @@ static void help_can_be_asked_for_in_any_way(void **state)
 {
     assert_say_the_same(ARGS("--help"), ARGS("-h"));
     assert_say_the_same(ARGS("--help"), ARGS("help"));
-    for (size_t i = 0; i < N_NAMES; i++) {
+    for (size_t i = 0; i < N_NAMES; i++)
         assert_say_the_same(ARGS(names[i], "--help"), ARGS("help", names[i]));
-        assert_say_the_same(ARGS(names[i], "--help"), ARGS("-h", names[i]));
-        assert_say_the_same(ARGS(names[i], "--help"), ARGS(names[i], "a", "b", "c", "-h"));
-    }
+    assert_say_the_same(ARGS("merge", "--help"), ARGS("-h", "merge"));
+    assert_say_the_same(ARGS("merge", "--help"), ARGS("merge", "a", "b", "c", "-h"));
 }
 
 /* Whether it is a word of the text. */
@@ -281,6 +282,8 @@ static void a_command_takes_the_options_of_its_usage_and_no_others(void **state)
     for (size_t i = 0; i < N_NAMES; i++) {
         const size_t n = operands_of(usage_of(usage, names[i]));
         for (size_t k = 0; strcmp(names[i], "stats") != 0 && k < COUNT(options); k++) {
+            if (test_is_slow() && (i + k) % 3 != 0)
+                continue;
             const char *args[8] = {names[i], "-u", "memory:", options[k], "1", "1"};
             args[4 + n] = NULL;
             const char *said = ran("", args)->complained.data;
@@ -369,8 +372,10 @@ static void help_leads_to_the_words_of_a_spec(void **state)
 
     for (size_t i = 0; i < sizeof with_spec / sizeof *with_spec; i++)
         assert_says("hibloom help spec", ARGS("help", with_spec[i]));
+    const char *said = said_by(ARGS("help", "spec"));
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        assert_says(words[i], ARGS("help", "spec"));
+        if (strstr(said, words[i]) == NULL)
+            fail_msg("%s is not in:\n%s", words[i], said);
 }
 
 static void help_promises_no_more_than_is_done(void **state)

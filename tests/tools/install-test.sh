@@ -71,8 +71,9 @@ case $("$prefix/bin/hibloom" --version) in
 *) fail "the command's version is not hibloom.pc's, $version" ;;
 esac
 
-# made_by_cmake PREFIX LANGUAGES PROGRAM...: a project of these languages finds the tree there, and its programs run
-made_by_cmake() {
+# by_cmake PREFIX LANGUAGES PROGRAM...: a project of these languages finds the tree there, and its programs run. None of
+# the tree's files names another place.
+by_cmake() {
     rm -rf cmake
     { cmake -S "$tests/install" -B cmake -DCMAKE_PREFIX_PATH="$1" -DWANTED="${version%.*}" -DLANGUAGES="$2" &&
         cmake --build cmake; } >cmake.log 2>&1 || fail "$1: $2: $(cat cmake.log)"
@@ -81,20 +82,14 @@ made_by_cmake() {
     for program; do
         "cmake/$program" || fail "$place: $program"
     done
-}
-
-# by_cmake PREFIX: and none of its files name another place
-by_cmake() {
-    made_by_cmake "$1" 'C;CXX' c_shared c_static cxx_shared cxx11_shared
     ldd cmake/c_static | grep -q libhibloom && fail "hibloom::hibloom_static is shared"
-    grep -F "$dir" $(find "$1/" -name '*.cmake') && fail "CMake's files name a place"
+    grep -F "$dir" $(find "$place/" -name '*.cmake') && fail "CMake's files name a place"
     return 0
 }
 
 mv "$prefix" "$dir/moved"
 prefix=$dir/moved
-made_by_cmake "$prefix" C c_shared c_static
-by_cmake "$prefix"
+by_cmake "$prefix" 'C;CXX' c_shared c_static cxx_shared cxx11_shared
 case $(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --define-prefix --libs --cflags hibloom) in
 *"-I$prefix/include"*"-L$prefix/lib "*) ;;
 *) fail "hibloom.pc does not move along: $(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --define-prefix --libs --cflags hibloom)" ;;
@@ -105,7 +100,7 @@ cd "$dir"
 grep -qxF 'libdir=${prefix}/lib/x86_64-linux-gnu' deb/usr/lib/x86_64-linux-gnu/pkgconfig/hibloom.pc ||
     fail "$(cat deb/usr/lib/x86_64-linux-gnu/pkgconfig/hibloom.pc)"
 ln -s deb/usr link
-by_cmake "$dir/link"
+by_cmake "$dir/link" C c_shared c_static
 
 cd - >/dev/null
 MAKEFLAGS='' make -s uninstall PREFIX="$prefix"
