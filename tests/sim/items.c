@@ -96,7 +96,9 @@ void items_end(const struct call *c, hibloom_status status)
         n->late_until_us = net_now_us() + LATE_US;
     else if (c->verb == VERB_REMOVE)
         settle_removals(c->name);
-    if (status == HIBLOOM_OK && c->verb == VERB_CLEAR && !c->doubtful) /* a remove counts with the epoch it has read */
+    /* A remove counts with the epoch it has read. That may be there again once a server has lost the clears since. */
+    if (status == HIBLOOM_OK && c->verb == VERB_CLEAR && !c->doubtful &&
+        (!caused(CAUSE_LOSS, 1) || net_now_us() >= n->late_until_us))
         n->removing = n->removing_since | items_being_removed(c->name);
     if (c->verb == VERB_LOAD || c->verb == VERB_MERGE) /* that may be any item */
         n->untold_adds |= EVERY_ITEM;
