@@ -69,10 +69,10 @@ static void serves(int client, int server, bool by_replica, struct blob key, con
             continue;
         if (holds(string, c->ids[number])) {
             c->asked = true;
-            if (by_replica) /* that proves nothing of the primary, to which an add goes */
-                continue;
-            names[c->name].shown_us[client] = net_now_us();
-            c->proofs += !bits;
+            if (!by_replica) { /* that proves nothing of the primary, to which an add goes */
+                names[c->name].shown_us[client] = net_now_us();
+                c->proofs += !bits;
+            }
             if (bits || c->lacked[number] == server + 1)
                 c->lacked[number] = 0;
         } else if (c->verb == VERB_LOOK && c->handle != 0) {
