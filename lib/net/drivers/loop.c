@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "net/drivers/pipes.h"
 #include "net/flights/call.h"
+#include "net/flights/node.h"
 #include "net/flights/setup.h"
 
 #include <poll.h>
@@ -163,6 +164,12 @@ void looped_settle_later(struct looped *l)
         looped_settle(l);
 }
 
+/* A loop may ring its timer before it reads. A Sentinel may have answered while the program computed. */
+static short timer_events(const struct carrier *c, const struct node *node)
+{
+    return carrier_checks(c, node) && node_owes(node) ? POLLIN : 0;
+}
+
 void looped_ready(struct looped *l, int fd, int events)
 {
     struct carrier *c = &l->carrier;
@@ -173,7 +180,7 @@ void looped_ready(struct looped *l, int fd, int events)
     for (unsigned i = 0; i < c->topology.count; i++) {
         struct node *node = c->topology.nodes[i];
         if (is_open(node) && (fd < 0 || pipe_of(node)->context->fd == fd)) {
-            take_events(l, node, fd < 0 ? 0 : poll_events(events));
+            take_events(l, node, fd < 0 ? timer_events(c, node) : poll_events(events));
             if (fd >= 0)
                 break;
         }

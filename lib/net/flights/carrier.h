@@ -59,8 +59,8 @@ struct locate {
     struct pause pause;    /* before the next one */
     uint64_t round;        /* it asks each node once */
     unsigned asked;        /* nodes in this round */
-    uint64_t began_ns;     /* when this round did, */
-    uint64_t asked_ns;     /* and when its last question was written */
+    uint64_t began_ns;     /* since then calls wait for the check; 0: its question is not written yet */
+    uint64_t asked_ns;     /* when the last question was written */
     uint64_t checked_ns;   /* when the last answered question was written, or a round ended without an answer */
     hibloom_status status; /* why the last node gave no answer, */
     struct error error;    /* and in words */

@@ -78,9 +78,9 @@ static void send_all(struct carrier *c)
 /* ---- Locations ------------------------------------------------------------------------------------ */
 
 /* Until then a call waits for a check. Half of its time is left for the call itself. */
-static uint64_t end_of_patience_ns(const struct carrier *c, const struct call *call)
+static uint64_t end_of_patience_ns(const struct carrier *c, const struct call *call, uint64_t now)
 {
-    const uint64_t began = c->locate.began_ns, deadline = call->deadline * 1000000;
+    const uint64_t began = c->locate.began_ns != 0 ? c->locate.began_ns : now, deadline = call->deadline * 1000000;
     const uint64_t half = deadline > began ? (deadline - began) / 2 : 0;
 
     return began + (call->deadline != 0 && half < PATIENCE_NS ? half : PATIENCE_NS);
@@ -93,7 +93,7 @@ static bool must_check(const struct carrier *c, const struct call *call)
     if (!c->topology.sentinels)
         return false;
     const uint64_t now = clock_now_ns();
-    return now > c->locate.checked_ns + CHECK_NS && (!c->locate.asking || now < end_of_patience_ns(c, call));
+    return now > c->locate.checked_ns + CHECK_NS && (!c->locate.asking || now < end_of_patience_ns(c, call, now));
 }
 
 /* Are the locations known, as far as a node may be asked just now? */
@@ -116,6 +116,8 @@ static hibloom_status ask(struct carrier *c, struct node *node, struct error *er
     if (flight == NULL)
         return error_set(error, HIBLOOM_ENOMEM, "out of memory");
     c->locate.asked_ns = clock_now_ns();
+    if (c->locate.asked_ns > c->locate.began_ns + CHECK_NS) /* calls wait once a second, and so for this node, too */
+        c->locate.began_ns = 0;
     const hibloom_status status = node_send_flight(c, node, flight, error);
     if (status != HIBLOOM_OK)
         flight_free(flight);
@@ -175,7 +177,7 @@ static void begin_asking(struct carrier *c)
     if (c->locate.asking)
         return;
     c->locate.asking = true;
-    c->locate.began_ns = clock_now_ns();
+    c->locate.began_ns = 0;
     c->locate.round++;
     c->locate.asked = 0;
     c->locate.hopeless = false;
@@ -186,13 +188,20 @@ static void begin_asking(struct carrier *c)
 void dispatch_ask_on(struct carrier *c)
 {
     struct node *const at = c->locate.at;
+    const bool written = c->locate.began_ns != 0;
 
-    if (at != NULL && carrier_checks(c, at) && clock_now_ns() > c->locate.asked_ns + CHECK_NS)
+    if (at != NULL && written && carrier_checks(c, at) && clock_now_ns() > c->locate.asked_ns + CHECK_NS)
         node_lose(c, at, HIBLOOM_ETIMEDOUT, "timed out waiting for the server");
     if (c->locate.lost) {
         c->locate.lost = false;
         ask_next(c);
     }
+}
+
+void dispatch_note_written(struct carrier *c)
+{
+    if (c->locate.asking && c->locate.began_ns == 0)
+        c->locate.began_ns = c->locate.asked_ns = clock_now_ns();
 }
 
 /* ---- What goes out ---------------------------------------------------------------------------------- */
@@ -238,7 +247,7 @@ void dispatch_call(struct carrier *c, struct call *call)
     if (!c->locate.stale) { /* a check */
         begin_asking(c);
         if (call->waiting.first != NULL && call->wake_at == 0) /* the round may have ended, and the call have failed */
-            call_sleep(c, call, end_of_patience_ns(c, call) / 1000000 + 1);
+            call_sleep(c, call, end_of_patience_ns(c, call, clock_now_ns()) / 1000000 + 1);
     } else if (!call_must_pause(c, &c->locate.pause)) {
         begin_asking(c);
     } else if (c->locate.hopeless || !call_hold(c, call, &c->locate.pause)) {

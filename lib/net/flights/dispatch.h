@@ -10,6 +10,9 @@ void dispatch_call(struct carrier *, struct call *);
 /* Asks the next node for the locations, if the one before was lost. A check gives up a node after a second. */
 void dispatch_ask_on(struct carrier *);
 
+/* What was sent is written now. Calls wait for a check from then on: before, a loop's program may have computed. */
+void dispatch_note_written(struct carrier *);
+
 /* Reply number `index` of the node, with locations. Last: no further one will come. */
 void dispatch_take_location(struct carrier *, const struct node *, uint32_t index, bool last, const redisReply *);
 

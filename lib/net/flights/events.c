@@ -124,6 +124,8 @@ static void flush(struct carrier *c)
     const bool waits = c->in_step && some_node_owes(c);
     struct error error;
 
+    if (!waits)
+        dispatch_note_written(c);
     for (unsigned i = 0; i < c->topology.count; i++) {
         struct node *node = c->topology.nodes[i];
         if (waits && node->unwritten_bytes < UNWRITTEN_MOST)
