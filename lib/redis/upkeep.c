@@ -102,7 +102,8 @@ static void check_period(struct task *task, uint32_t i)
     const uint64_t epoch = task->link->keys[i].epoch;
 
     if (spec->window != 0 && period_of_epoch(spec, epoch) != period_of_epoch(spec, epoch + 1))
-        task_fail(task, HIBLOOM_EBUSY, "'%s' was cleared more than twice a second all the time: try again later",
+        task_fail(task, HIBLOOM_EBUSY,
+                  "'%s' takes two clears for each second of a period, and no more until a later one brings adds",
                   link_name(task->link, LINK_NAME));
 }
 

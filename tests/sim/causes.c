@@ -42,8 +42,9 @@ bool has_cause(const struct call *c, hibloom_status status)
                           !kind->large && world.plan->latency_us <= 300 && (world.had >> FAULT_PIECES & 1) == 0));
     case HIBLOOM_EUNAVAILABLE:
         return busy || (s->min_replicas > 0 && (kind->growing || !only_asks(c))) ||
-               (caused(CAUSE_DENIAL, since) && caused(CAUSE_SLOTS, since)) ||  /* ASKING is denied */
-               (world.plan->topology == CLUSTER && caused(CAUSE_LOSS, since)); /* a stranger puts a key back */
+               (caused(CAUSE_DENIAL, since) && caused(CAUSE_SLOTS, since)) ||    /* ASKING is denied */
+               (world.plan->topology == CLUSTER && caused(CAUSE_LOSS, since)) || /* a stranger puts a key back, */
+               (caused(CAUSE_SLOTS, 1) && caused(CAUSE_KEYS, 1)); /* or one where it has moved away from */
     case HIBLOOM_ESERVER: return caused(CAUSE_REFUSAL, since) && (caused(CAUSE_KEYS, 1) || caused(CAUSE_RESTART, 1));
     case HIBLOOM_EDENIED: return caused(CAUSE_DENIAL, since);
     case HIBLOOM_ENOTFOUND: return life || (c->verb == VERB_LOOK && kind->bare) || c->raw_at_begin != 0;

@@ -252,6 +252,8 @@ static const struct focus {
     {BIT(PLAIN) | BIT(BLOCKED), BITS(VERB_ADD, VERB_LOOK, VERB_SLEEP), BIT(FAULT_RESTART) | BIT(FAULT_MOVE), NULL,
      CLUSTERED | PACED, 2},
     {BIT(PLAIN), BIT(VERB_ADD) | BIT(VERB_LOOK), BIT(FAULT_RESTART), NULL, LOOPED | RETRIES, 2},
+    {BIT(PLAIN) | BIT(BLOCKED), BIT(VERB_ADD) | BIT(VERB_LOOK), BITS(FAULT_FAILOVER, FAULT_ISOLATE, FAULT_MOVE), NULL,
+     CLUSTERED | PACED, 3},
 };
 
 /* And some about clients that meet between two steps of each other's calls, whatever these are. */

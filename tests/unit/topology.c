@@ -75,6 +75,11 @@ static void slots_that_move_between_primaries_were_not_taken_over(void **state)
     t.nodes[0]->state = NODE_CLOSED; /* it may have restarted before it gave them away */
     assert_true(take("*2\r\n*4\r\n" RANGE(0, 3) A B "*3\r\n" RANGE(4, 16383) C, &took_over));
     assert_true(took_over);
+    t.nodes[0]->state = NODE_READY;
+    assert_true(take("*2\r\n*3\r\n" RANGE(0, 3) A "*3\r\n" RANGE(4, 16383) C, &took_over));
+    assert_false(took_over);
+    assert_true(take("*1\r\n*3\r\n" RANGE(0, 16383) C, &took_over)); /* an heir may have had them meanwhile */
+    assert_true(took_over);
 }
 
 static void a_map_with_a_gap_hides_no_takeover(void **state)

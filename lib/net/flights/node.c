@@ -267,7 +267,7 @@ static bool take_run(const struct carrier *c, struct node *node)
     const struct greeting *g = &node->greeting;
     const bool deposed = c->topology.clustered && node->role == NODE_PRIMARY && g->run.replica;
 
-    node->says_replica = deposed && (!g->again || node->says_replica);
+    node->says_replica = deposed;
     if (deposed && g->again) /* it says where to go, and that tells */
         return false;
     if (node->role == NODE_UNUSED && node->run.id[0] != '\0') { /* its run is compared once it has keys again */

@@ -203,8 +203,6 @@ struct slot_map {
     uint16_t slots[KEYS_SLOTS];
     enum node_role role[NODES_MAX];
     uint16_t primary[NODES_MAX];
-    bool replaces; /* another one, whose slots may have been taken over */
-    bool took_over;
 };
 
 static void empty(struct slot_map *restrict map, const uint16_t *restrict slots)
@@ -215,7 +213,6 @@ static void empty(struct slot_map *restrict map, const uint16_t *restrict slots)
         map->role[i] = NODE_UNUSED;
         map->primary[i] = 0;
     }
-    map->took_over = false;
 }
 
 /* Each step copies the filled part behind itself, which is faster than one slot at a time. */
@@ -234,15 +231,32 @@ static bool was_lost(const struct node *node)
     return node->run.id[0] != '\0' && !greeted;
 }
 
-/* Did another node have one of the slots? `lost`: one that was lost, and may have restarted since. */
-static bool had_another(const struct topology *t, long long slot, long long last, uint16_t number, bool lost)
+/* A primary that is known gets slots as they are resharded. But if the former one is none any more, it may have had an heir
+ * that lost something, and then gave them away. If it was lost itself, it may have restarted first. */
+static bool is_take_over(const struct topology *t, const struct slot_map *map, const struct node *heir, uint16_t former)
 {
-    for (; slot <= last; slot++) {
-        const uint16_t before = t->slots[slot] % NODES_MAX;
-        if (t->slots[slot] != SLOT_UNKNOWN && before != number && (!lost || was_lost(t->nodes[before])))
-            return true;
+    const struct node *node = t->nodes[former];
+    const bool deposed = node->role == NODE_PRIMARY && map->role[former] != NODE_PRIMARY; /* else that was told */
+
+    return heir->role != NODE_PRIMARY || heir->says_replica || deposed || was_lost(node);
+}
+
+/* Is there one, for a slot that the map gives to another node? The first map replaces none. */
+static bool has_take_over(struct topology *t, const struct slot_map *map)
+{
+    const bool first = topology_primaries(t) == 0;
+    bool found = false;
+
+    for (unsigned i = 0; !first && i < KEYS_SLOTS; i++) {
+        const uint16_t former = t->slots[i] % NODES_MAX, heir = map->slots[i];
+        if (t->slots[i] == SLOT_UNKNOWN || heir >= SLOT_UNSERVED || heir == former ||
+            !is_take_over(t, map, t->nodes[heir], former))
+            continue;
+        found = true;
+        if (t->nodes[heir]->run.id[0] == '\0')
+            forget_run(t->nodes[heir]);
     }
-    return false;
+    return found;
 }
 
 /* [first slot, last slot, primary, replica, ...] */
@@ -257,10 +271,6 @@ static bool read_range(struct topology *t, const struct node *asked, const redis
     const uint16_t number = primary->number;
     const long long first = range->element[0]->integer, last = range->element[1]->integer;
     map->role[number] = NODE_PRIMARY;
-    /* Slots that moved between primaries were resharded: the former one tells of its restart only to who meets it again.
-     * The first map replaces none. */
-    if (!map->took_over && map->replaces)
-        map->took_over = had_another(t, first, last, number, primary->role == NODE_PRIMARY && !primary->says_replica);
     fill(map->slots + first, (size_t)(last - first + 1), number);
     for (size_t i = 3; i < range->elements; i++) {
         const struct node *replica = read_node(t, asked, range->element[i]);
@@ -279,32 +289,27 @@ bool topology_take_slots(struct topology *t, const struct node *asked, const red
     struct slot_map *map = is_array(reply, 1) ? alloc.malloc(sizeof *map) : NULL;
     bool good = map != NULL;
 
-    *took_over = false;
-    if (good) {
+    if (good)
         empty(map, t->slots);
-        map->replaces = topology_primaries(t) > 0;
-    }
     for (size_t i = 0; good && i < reply->elements; i++)
         good = read_range(t, asked, reply->element[i], map);
-    for (unsigned i = 0; good && map->took_over && i < t->count; i++)
+    *took_over = good && has_take_over(t, map);
+    for (unsigned i = 0; *took_over && i < t->count; i++)
         if (was_lost(t->nodes[i]))
             forget_run(t->nodes[i]);
     if (good) {
-        *took_over = map->took_over;
         memcpy(t->slots, map->slots, sizeof map->slots);
         for (unsigned i = 0; i < t->count; i++) {
             /* A replica needs READONLY before it answers reads. A connection that sent READONLY must not be a
              * primary's. */
             if ((map->role[i] == NODE_REPLICA) != (t->nodes[i]->role == NODE_REPLICA) ||
-                (t->nodes[i]->says_replica && map->took_over)) {
+                (t->nodes[i]->says_replica && *took_over)) {
                 t->nodes[i]->leave = true;
                 t->nodes[i]->says_replica = false;
                 forget_history(t->nodes[i]); /* the map tells of a take-over */
             }
-            if (map->role[i] == NODE_PRIMARY && t->nodes[i]->role != NODE_PRIMARY) {
+            if (map->role[i] == NODE_PRIMARY && t->nodes[i]->role != NODE_PRIMARY)
                 become_primary(t->nodes[i]);
-                t->nodes[i]->unmet = map->took_over;
-            }
             t->nodes[i]->role = map->role[i];
             t->nodes[i]->primary = map->primary[i];
         }
@@ -320,6 +325,7 @@ static void depose(struct node *node, const struct node *heir)
 {
     node->role = NODE_REPLICA;
     node->primary = heir->number;
+    node->says_replica = false;
     node->leave = true;
 }
 
@@ -336,21 +342,27 @@ struct node *topology_redirect(struct topology *t, const struct node *asked, con
     struct node *node = colon == host || *host == '?' ? node_of(t, asked->host, strlen(asked->host), (unsigned)port)
                                                       : node_of(t, host, (size_t)(colon - host), (unsigned)port);
     const bool moved = node != NULL && words[0] == 'M';
-    *took_over = moved && (node->role != NODE_PRIMARY || node->says_replica);
-    if (*took_over) { /* neither the next map nor its next greeting shall report it again */
+    const bool known = node != NULL && node->role == NODE_PRIMARY && !node->says_replica;
+    struct node *former = t->nodes[asked->number];
+    *took_over = moved && (!known || asked->says_replica);
+    if (*took_over && known) { /* from an heir of the one that was asked */
+        depose(former, node);
+        if (node->run.id[0] == '\0')
+            forget_run(node);
+    } else if (*took_over) { /* neither the next map nor its next greeting shall report it again */
         node->leave = node->leave || node->role == NODE_REPLICA;
         /* One that was met before, and is in no map, took over from the node that names it. */
         if (node->role == NODE_REPLICA || (node->run.id[0] != '\0' && asked->role == NODE_PRIMARY)) {
-            depose(t->nodes[node->role == NODE_REPLICA ? node->primary : asked->number], node);
+            depose(node->role == NODE_REPLICA ? t->nodes[node->primary] : former, node);
             forget_history(node);
         } else {
-            t->nodes[asked->number]->leave = true; /* if its slots were taken over, it may take over again unseen */
+            former->leave = true; /* if its slots were taken over, it may take over again unseen */
         }
         become_primary(node);
         if (node->state != NODE_READY) /* else it is this run's: the next one has to be told of */
             forget_run(node);
     }
-    if (moved)
+    if (*took_over) /* else the next map tells of the former one, too */
         t->slots[slot] = node->number;
     return node;
 }
