@@ -286,7 +286,10 @@ static void check_found(const struct call *c, int item, bool found)
 
     const struct name *n = &names[c->name];
     const bool pending = c->begun_us < n->told_us[c->client] && (n->told[c->client] & bit) != 0;
-    const bool untold = (n->lost[c->client] & bit) != 0 && world_must_have_told(c->begun_us, c->held_us);
+    /* The map of the server that redirects says so, too. On a loop it may have been read just before. */
+    const bool told = world_must_have_told(c->begun_us, c->held_us) ||
+                      (!settings->loop && world.deposed_us[c->client] >= c->begun_us);
+    const bool untold = (n->lost[c->client] & bit) != 0 && told;
     if (!found && (pending || untold) && (n->in & bit) == 0 && !world.stale[c->client] && !kind->window &&
         !settings->accept_restarts && !caused(CAUSE_DENIAL, 1))
         fail_call(c, "a wrong \"no\": a server has lost item %d of '%s', of which its handle was not told", item,

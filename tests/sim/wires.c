@@ -336,6 +336,8 @@ static void note_reply(struct wire *wire, const struct command_seen *seen, struc
         check_read_only(wire);
     if (begins_with(reply, "-MOVED") || begins_with(reply, "-ASK")) {
         world.redirected_us[wire->client] = net_now_us();
+        if (begins_with(reply, "-MOVED") && servers[wire->server].primary >= 0 && !wire->knew)
+            world.deposed_us[wire->client] = net_now_us();
     } else if (begins_with(reply, "-") || demoted) {
         note(begins_with(reply, "-NOPERM") ? CAUSE_DENIAL : CAUSE_REFUSAL);
         world.undo_refused |= strcmp(seen->place, "EVAL.undo") == 0;

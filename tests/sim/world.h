@@ -39,7 +39,8 @@ struct world {
     int misses[CLIENTS];       /* the so-manyth system call fails; below 0: of those that are rare; 0: none does */
     uint64_t starved_us[CLIENTS];
     uint64_t left_us[CLIENTS]; /* when the client left a server that is no Sentinel; UINT64_MAX: it has met none */
-    uint64_t redirected_us[CLIENTS]; /* when a server has last answered MOVED or ASK */
+    uint64_t redirected_us[CLIENTS]; /* when a server has last answered MOVED or ASK, */
+    uint64_t deposed_us[CLIENTS];    /* and when one that the client took for a primary, and is a replica */
     bool undo_refused;               /* so its bits stay */
     uint64_t held_us;                /* for which faults have stopped something, in all */
     uint64_t stepped_us;             /* by which clocks have stepped, forward or back, in all */

@@ -210,7 +210,8 @@ void dispatch_note_written(struct carrier *c)
 static void route(struct carrier *c, struct call *call, struct flight *flight)
 {
     bool known = may_send(c, call);
-    struct node *node = known || c->topology.clustered ? flight->to : NULL; /* else that may be a former master */
+    const bool named = c->topology.clustered && !flight->after_map; /* else that may be a former master */
+    struct node *node = known || named ? flight->to : NULL;
 
     if (flight->exchange.replies == 0 && c->topology.clustered && known) {
         call_end_flight(c, flight); /* in a cluster it only wants the locations */
@@ -283,6 +284,7 @@ static void take_refusal(struct carrier *c, struct node *node, struct flight *fl
     c->store.server.stats.redirects++;
     (void)flight_resend(flight, false);
     flight->to = to;
+    flight->after_map = refusal == REFUSAL_MOVED && !took_over;
     flight->asking = refusal == REFUSAL_ASK;
     flights_put(&flight->call->waiting, flight);
     if (flight->call->wake_at == 0) /* until the next tick: others of its flights are redirected, too */

@@ -44,6 +44,7 @@ struct flight {
     uint32_t carried_out; /* first command behind it that was carried out; NO_COMMAND: none */
     uint32_t doubtful;    /* from this command on, they may have been carried out before; NO_COMMAND: none */
     struct node *to;      /* only there: redirected, or a write in front of WAIT; NULL: where its slot is */
+    bool after_map;       /* but first the map may tell of a take-over */
     bool asking;          /* in front of each command goes ASKING, */
     bool asked;           /* whose reply has come */
     bool at_primary;      /* and not at a replica, which did not know */
