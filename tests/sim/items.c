@@ -127,11 +127,11 @@ bool grew_apart(int name)
 }
 
 /* A server that was a replica meanwhile tells so within a second. Until then near items are not sent. One part of pairs may
- * end before another part hears of it. */
+ * end before another part hears of it. A growing filter is asked several times, and may hear of it behind the first. */
 static bool knows_an_older_run(const struct call *c)
 {
     return world.plan->client[c->client].near == 1 && world.plan->topology == STANDALONE &&
-           (!world_told(c->client, root_key(c->name)) || (c->by_pairs && !c->knew_run));
+           (!world_told(c->client, root_key(c->name)) || ((c->by_pairs || kind_of(c->name)->growing) && !c->knew_run));
 }
 
 static void check_new(const struct call *c, int item, unsigned is_new)
@@ -286,9 +286,9 @@ static void check_found(const struct call *c, int item, bool found)
 
     const struct name *n = &names[c->name];
     const bool pending = c->begun_us < n->told_us[c->client] && (n->told[c->client] & bit) != 0;
-    /* The map of the server that redirects says so, too. On a loop it may have been read just before. */
+    /* The map behind a redirect says so, too. On a loop it may have been read just before; the other pairs are answered. */
     const bool told = world_must_have_told(c->begun_us, c->held_us) ||
-                      (!settings->loop && world.deposed_us[c->client] >= c->begun_us);
+                      (!settings->loop && !c->by_pairs && world.deposed_us[c->client] >= c->begun_us);
     const bool untold = (n->lost[c->client] & bit) != 0 && told;
     if (!found && (pending || untold) && (n->in & bit) == 0 && !world.stale[c->client] && !kind->window &&
         !settings->accept_restarts && !caused(CAUSE_DENIAL, 1))

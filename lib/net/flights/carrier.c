@@ -55,7 +55,7 @@ const char *carrier_where(const struct carrier *c, const struct node *node, char
 void carrier_note_trouble(struct node *node, hibloom_status status, const char *words)
 {
     node->trouble_ns = clock_now_ns();
-    node->told = node->told && strcmp(node->error.words, words) == 0;
+    node->logged = node->logged && strcmp(node->error.words, words) == 0;
     node->status = error_set(&node->error, status, "%s", words);
 }
 
@@ -63,17 +63,17 @@ void carrier_tell_trouble(const struct carrier *c, struct node *node, const char
 {
     char where[WHERE_SIZE];
 
-    if (!node->told)
+    if (!node->logged)
         settings_log(c->settings, HIBLOOM_LOG_WARNING, "%s: %s%s", carrier_where(c, node, where, sizeof where),
                      node->error.words, more);
-    node->told = true;
+    node->logged = true;
 }
 
 void carrier_end_trouble(struct node *node)
 {
     node->error.words[0] = '\0';
     node->trouble_ns = 0;
-    node->told = false;
+    node->logged = false;
 }
 
 void carrier_note_untold(struct carrier *c, const struct node *node, hibloom_status status, const char *words)

@@ -267,15 +267,15 @@ static void take_refusal(struct carrier *c, struct node *node, struct flight *fl
 
     if (flight->words != NULL && (refusal == REFUSAL_MOVED || refusal == REFUSAL_ASK))
         to = topology_redirect(&c->topology, node, flight->words, &took_over);
+    if (refusal == REFUSAL_MOVED) {
+        carrier_note_stale(c);
+        c->store.server.moved++;
+    }
     if (took_over)
         call_tell_all_restart(c, to);
     if (was_fine && task_has_failed(flight->call->task)) { /* it has just been told that a server forgot */
         call_end_flight(c, flight);
         return;
-    }
-    if (refusal == REFUSAL_MOVED) {
-        carrier_note_stale(c);
-        c->store.server.moved++;
     }
     if (to == NULL || flight->redirects++ == REDIRECTS_MAX) {
         call_flight_failed(c, flight, node, refusal_status(refusal), NULL, false);

@@ -267,15 +267,18 @@ static bool take_run(const struct carrier *c, struct node *node)
     const struct greeting *g = &node->greeting;
     const bool deposed = c->topology.clustered && node->role == NODE_PRIMARY && g->run.replica;
 
-    node->says_replica = deposed;
-    if (deposed && g->again) /* it says where to go, and that tells */
+    if (deposed) { /* it says where to go, and that tells, or the next map */
+        if (node->run.id[0] == '\0')
+            run_note(&node->run, &g->run);
         return false;
-    if (node->role == NODE_UNUSED && node->run.id[0] != '\0') { /* its run is compared once it has keys again */
+    }
+    const bool has_keys = node->role == NODE_PRIMARY || (node->role == NODE_UNUSED && node->named); /* by ASK */
+    if (node->role == NODE_UNUSED && !has_keys && node->run.id[0] != '\0') { /* it is compared once it has some again */
         node->greeted_ns = 0;
         return false;
     }
-    const bool restarted = node->role == NODE_PRIMARY && (run_is_another(&node->run, &g->run) || is_met_late(node) ||
-                                                          began_unseen(node, &g->run, g->uptime_s));
+    const bool restarted = has_keys && (run_is_another(&node->run, &g->run) || is_met_late(node) ||
+                                        began_unseen(node, &g->run, g->uptime_s));
     run_note(&node->run, &g->run);
     node->unmet = false;
     return restarted;

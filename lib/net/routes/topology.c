@@ -43,7 +43,6 @@ static void forget_run(struct node *node)
 static void become_primary(struct node *node)
 {
     node->role = NODE_PRIMARY;
-    node->says_replica = false;
     node->told_ns = clock_now_ns();
 }
 
@@ -203,6 +202,7 @@ struct slot_map {
     uint16_t slots[KEYS_SLOTS];
     enum node_role role[NODES_MAX];
     uint16_t primary[NODES_MAX];
+    bool heir[NODES_MAX]; /* it took over from another one */
 };
 
 static void empty(struct slot_map *restrict map, const uint16_t *restrict slots)
@@ -212,6 +212,7 @@ static void empty(struct slot_map *restrict map, const uint16_t *restrict slots)
     for (unsigned i = 0; i < NODES_MAX; i++) {
         map->role[i] = NODE_UNUSED;
         map->primary[i] = 0;
+        map->heir[i] = false;
     }
 }
 
@@ -223,26 +224,29 @@ static void fill(uint16_t *slots, size_t count, uint16_t number)
         memcpy(slots + done, slots, (done < count - done ? done : count - done) * sizeof *slots);
 }
 
+static bool is_greeted(const struct node *node)
+{
+    return node->state == NODE_READY || (node->state == NODE_GREETING && node->greeting.again);
+}
+
 /* It was met, but not on a connection of now. */
 static bool was_lost(const struct node *node)
 {
-    const bool greeted = node->state == NODE_READY || (node->state == NODE_GREETING && node->greeting.again);
-
-    return node->run.id[0] != '\0' && !greeted;
+    return (node->run.id[0] != '\0' || node->unmet) && !is_greeted(node);
 }
 
 /* A primary that is known gets slots as they are resharded. But if the former one is none any more, it may have had an heir
  * that lost something, and then gave them away. If it was lost itself, it may have restarted first. */
-static bool is_take_over(const struct topology *t, const struct slot_map *map, const struct node *heir, uint16_t former)
+static bool is_take_over(const struct topology *t, const struct slot_map *map, uint16_t former, uint16_t heir)
 {
     const struct node *node = t->nodes[former];
-    const bool deposed = node->role == NODE_PRIMARY && map->role[former] != NODE_PRIMARY; /* else that was told */
+    const bool deposed = map->role[former] != NODE_PRIMARY && !node->deposed;
 
-    return heir->role != NODE_PRIMARY || heir->says_replica || deposed || was_lost(node);
+    return t->nodes[heir]->role != NODE_PRIMARY || deposed || was_lost(node);
 }
 
-/* Is there one, for a slot that the map gives to another node? The first map replaces none. */
-static bool has_take_over(struct topology *t, const struct slot_map *map)
+/* Compares it with the map before. Has a node taken over? The first one replaces none. */
+static bool find_heirs(const struct topology *t, struct slot_map *map)
 {
     const bool first = topology_primaries(t) == 0;
     bool found = false;
@@ -250,11 +254,9 @@ static bool has_take_over(struct topology *t, const struct slot_map *map)
     for (unsigned i = 0; !first && i < KEYS_SLOTS; i++) {
         const uint16_t former = t->slots[i] % NODES_MAX, heir = map->slots[i];
         if (t->slots[i] == SLOT_UNKNOWN || heir >= SLOT_UNSERVED || heir == former ||
-            !is_take_over(t, map, t->nodes[heir], former))
+            !is_take_over(t, map, former, heir))
             continue;
-        found = true;
-        if (t->nodes[heir]->run.id[0] == '\0')
-            forget_run(t->nodes[heir]);
+        map->heir[heir] = found = true;
     }
     return found;
 }
@@ -284,49 +286,44 @@ static bool read_range(struct topology *t, const struct node *asked, const redis
     return true;
 }
 
+static void apply(struct topology *t, const struct slot_map *map, bool took_over)
+{
+    memcpy(t->slots, map->slots, sizeof map->slots);
+    for (unsigned i = 0; i < t->count; i++) {
+        struct node *node = t->nodes[i];
+        if (took_over && (was_lost(node) || (map->heir[i] && node->run.id[0] == '\0')))
+            forget_run(node);
+        /* A replica needs READONLY before it answers reads. A connection that sent READONLY must not be a primary's. */
+        if ((map->role[i] == NODE_REPLICA) != (node->role == NODE_REPLICA)) {
+            node->leave = true;
+            forget_history(node); /* the map tells of a take-over */
+        }
+        if (map->role[i] == NODE_PRIMARY && node->role != NODE_PRIMARY)
+            become_primary(node);
+        node->deposed = false;
+        node->role = map->role[i];
+        node->primary = map->primary[i];
+    }
+}
+
 bool topology_take_slots(struct topology *t, const struct node *asked, const redisReply *reply, bool *took_over)
 {
     struct slot_map *map = is_array(reply, 1) ? alloc.malloc(sizeof *map) : NULL;
     bool good = map != NULL;
 
+    *took_over = false;
     if (good)
         empty(map, t->slots);
     for (size_t i = 0; good && i < reply->elements; i++)
         good = read_range(t, asked, reply->element[i], map);
-    *took_over = good && has_take_over(t, map);
-    for (unsigned i = 0; *took_over && i < t->count; i++)
-        if (was_lost(t->nodes[i]))
-            forget_run(t->nodes[i]);
     if (good) {
-        memcpy(t->slots, map->slots, sizeof map->slots);
-        for (unsigned i = 0; i < t->count; i++) {
-            /* A replica needs READONLY before it answers reads. A connection that sent READONLY must not be a
-             * primary's. */
-            if ((map->role[i] == NODE_REPLICA) != (t->nodes[i]->role == NODE_REPLICA) ||
-                (t->nodes[i]->says_replica && *took_over)) {
-                t->nodes[i]->leave = true;
-                t->nodes[i]->says_replica = false;
-                forget_history(t->nodes[i]); /* the map tells of a take-over */
-            }
-            if (map->role[i] == NODE_PRIMARY && t->nodes[i]->role != NODE_PRIMARY)
-                become_primary(t->nodes[i]);
-            t->nodes[i]->role = map->role[i];
-            t->nodes[i]->primary = map->primary[i];
-        }
+        *took_over = find_heirs(t, map);
+        apply(t, map, *took_over);
     }
     for (unsigned i = 0; i < t->count; i++)
         t->nodes[i]->named = false;
     alloc.free(map);
     return good;
-}
-
-/* It is a replica of its heir now. A map that names it again tells of another take-over. */
-static void depose(struct node *node, const struct node *heir)
-{
-    node->role = NODE_REPLICA;
-    node->primary = heir->number;
-    node->says_replica = false;
-    node->leave = true;
 }
 
 struct node *topology_redirect(struct topology *t, const struct node *asked, const char *words, bool *took_over)
@@ -341,29 +338,17 @@ struct node *topology_redirect(struct topology *t, const struct node *asked, con
         return NULL;
     struct node *node = colon == host || *host == '?' ? node_of(t, asked->host, strlen(asked->host), (unsigned)port)
                                                       : node_of(t, host, (size_t)(colon - host), (unsigned)port);
-    const bool moved = node != NULL && words[0] == 'M';
-    const bool known = node != NULL && node->role == NODE_PRIMARY && !node->says_replica;
-    struct node *former = t->nodes[asked->number];
-    *took_over = moved && (!known || asked->says_replica);
-    if (*took_over && known) { /* from an heir of the one that was asked */
-        depose(former, node);
-        if (node->run.id[0] == '\0')
-            forget_run(node);
-    } else if (*took_over) { /* neither the next map nor its next greeting shall report it again */
+    *took_over = node != NULL && words[0] == 'M' && node->role != NODE_PRIMARY;
+    if (*took_over) { /* neither the next map nor its next greeting shall report it again */
+        t->nodes[node->role == NODE_REPLICA ? node->primary : asked->number]->deposed = true;
         node->leave = node->leave || node->role == NODE_REPLICA;
-        /* One that was met before, and is in no map, took over from the node that names it. */
-        if (node->role == NODE_REPLICA || (node->run.id[0] != '\0' && asked->role == NODE_PRIMARY)) {
-            depose(node->role == NODE_REPLICA ? t->nodes[node->primary] : former, node);
+        if (is_greeted(node)) /* the run is this one already: the next one has to be told of */
             forget_history(node);
-        } else {
-            former->leave = true; /* if its slots were taken over, it may take over again unseen */
-        }
-        become_primary(node);
-        if (node->state != NODE_READY) /* else it is this run's: the next one has to be told of */
+        else
             forget_run(node);
-    }
-    if (*took_over) /* else the next map tells of the former one, too */
+        become_primary(node);
         t->slots[slot] = node->number;
+    }
     return node;
 }
 

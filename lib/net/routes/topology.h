@@ -49,7 +49,7 @@ struct node {
     hibloom_status status; /* why it was of no use last, */
     struct error error;    /* and in words; "": it is of use */
     uint64_t trouble_ns;   /* when that was; 0: it is of use */
-    bool told;             /* that was logged */
+    bool logged;           /* that was */
     bool hopeless;         /* it could not be reached, which no other try mends */
     struct server_run run;
     uint64_t told_ns;    /* what it lost before then, as a primary of the map, was told; 0: it never was one */
@@ -66,7 +66,7 @@ struct node {
     uint64_t refused_by;      /* the last call that got no connection; 0: none */
     struct flight *unwritten; /* the first of those sent since the last flush; NULL: none */
     size_t unwritten_bytes;   /* their bytes */
-    bool says_replica;        /* a primary of the map, whose greeting said that it is a replica */
+    bool deposed;             /* a redirect told that it was taken over from: the next map need not */
     bool leave;               /* it is no longer what it was: closed once all answers have come */
     uint64_t asked;           /* the last round of locating that asked it */
     void *pipe;               /* the driver's */
