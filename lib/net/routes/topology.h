@@ -98,11 +98,12 @@ uint32_t topology_ask(const struct topology *, const struct store_settings *, st
 const char *topology_take(struct topology *, const struct node *asked, uint32_t i, const redisReply *, bool *took_over);
 
 /* Takes the answer of a node to CLUSTER SLOTS. False: it makes no sense, and nothing has
- * changed. *took_over: a slot is now at a former replica or an unknown node. */
+ * changed. *took_over: a slot is at another node than before. That was no primary, or the former one is none any more, or
+ * was lost. */
 bool topology_take_slots(struct topology *, const struct node *asked, const redisReply *, bool *took_over);
 
 /* Takes "MOVED 3999 127.0.0.1:6381" or "ASK ...", answered by a node; the node to go to. NULL: it makes no sense.
- * *took_over: as above. */
+ * *took_over: that node was no primary. Of a known one the next map tells. */
 struct node *topology_redirect(struct topology *, const struct node *asked, const char *words, bool *took_over);
 
 /* Of Sentinel: an array of host and port; the replicas of that. False: it makes no sense, or names none. */
