@@ -9,10 +9,13 @@ bool windows_depends_on_clocks(int name)
     return kind_of(name)->window && world.last_us[CAUSE_CLOCK] != 0;
 }
 
+/* A client of a server that is cut off goes by that one's clock, and does so still once the server has its office back. */
 static void note_clock(int name)
 {
-    if (names[name].latest_us < clock_of(name))
-        names[name].latest_us = clock_of(name);
+    const uint64_t clock = clock_of(name), other = world_cut_off_clock_us(), latest = clock > other ? clock : other;
+
+    if (names[name].latest_us < latest)
+        names[name].latest_us = latest;
 }
 
 static uint32_t items_that_count(int name)
