@@ -80,15 +80,9 @@ bool has_cause(const struct call *c, hibloom_status status)
     }
 }
 
-void oracle_keeps_late(int client, uint64_t lacked_us)
-{
-    for (struct call *c = calls; c != NULL; c = c->next)
-        c->kept_late += c->client == client && c->begun_us <= lacked_us;
-}
-
-/* Retries count from a failure, so each fault begins them again. So does a lack of replicas that has ended: its cause
- * may have struck before the call. A deadline is one for the whole call, and bits are taken back behind it, in a time
- * of their own (hibloom_store_deadline). */
+/* Retries count from a failure, so each fault begins them again. So may a lack of replicas, whose cause has struck before
+ * the call. A deadline is one for the whole call, and bits are taken back behind it, in a time of their own
+ * (hibloom_store_deadline). */
 uint64_t bound_ms(const struct call *c)
 {
     const struct client_settings *s = &world.plan->client[c->client];
@@ -96,7 +90,7 @@ uint64_t bound_ms(const struct call *c)
     const uint64_t held_ms = (world.held_us - c->held_us) / 1000;
     /* On a loop a WAIT for other calls comes before its answers. A filter that is nearly full takes items one by one. */
     const uint64_t steps = 20 + 2 * c->times * (uint64_t)__builtin_popcount(c->items);
-    const uint64_t failures = 1 + world.faults - c->faults + c->kept_late;
+    const uint64_t failures = 1 + world.faults - c->faults + (s->min_replicas > 0);
     const uint64_t waits_ms = s->loop && s->min_replicas > 0 ? steps * s->replicas_ms : 0;
 
     /* The library makes several exchanges for it, each with the deadline anew, or the client makes several calls. */

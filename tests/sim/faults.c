@@ -231,7 +231,6 @@ enum fate strike(struct wire *wire, const struct decision *d, struct blob key)
                             ? -s->stepped_us /* it is set right again */
                             : ((int64_t)(d->arg % 4000000) - 2000000) * (int64_t)(1 + (d->arg >> 32) % 4);
         s->clock_us += s->stepped_us;
-        world.stepped_us += (uint64_t)(s->stepped_us < 0 ? -s->stepped_us : s->stepped_us);
         oracle_after(-1, "a clock"); /* what a step forward ends stays ended */
         break;
     case FAULT_JUMP: hold(wire, jump(s, key, d->arg)); return FATE_HELD;

@@ -20,9 +20,7 @@ struct call {
     uint64_t arg;                     /* of the step */
     uint64_t faults, struck, held_us; /* so far, as it began */
     uint64_t paused_us;
-    uint64_t stepped_us;               /* of the world, so far, as it began */
-    unsigned take_overs;               /* the same */
-    unsigned kept_late;                /* times that replicas had what a WAIT in it was for, and had lacked it before */
+    unsigned take_overs;               /* of the world, so far, as it began */
     uint64_t begun_us, begun_clock_us; /* the second by the server's clock */
     /* The filter's state at moments of the call: a bit is set for an item that it had, or had not, at one of them. */
     uint32_t had, had_not, had_at_begin;
@@ -94,8 +92,6 @@ void oracle_after(int who, const char *what); /* that is done */
 void oracle_after_loss(void);                 /* a server's data were replaced by older ones */
 void oracle_forget_lost(void);                /* nothing tells of what is lost by now */
 void oracle_connects(int client);             /* anew: answers may be lost */
-/* Replicas have what a WAIT of the client is for, and lacked it as the one before ended. */
-void oracle_keeps_late(int client, uint64_t lacked_us);
 
 /* A command that a server carries out for a client. */
 struct command_seen {

@@ -224,16 +224,6 @@ uint64_t world_clock_us(struct blob key)
     return clock_at(&servers[owner_of(key)]);
 }
 
-uint64_t world_cut_off_clock_us(void)
-{
-    uint64_t latest = 0;
-
-    for (int i = 0; i < data_count; i++)
-        if (servers[i].isolated && clock_at(&servers[i]) > latest)
-            latest = clock_at(&servers[i]);
-    return latest;
-}
-
 uint64_t world_expiry_ms(struct blob key)
 {
     const struct key *found = node_find(&servers[owner_of(key)].node, 0, key);

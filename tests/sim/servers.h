@@ -91,7 +91,6 @@ struct wire {
     bool knew;                     /* that the server is a replica, as it connected; an address alone tells nothing */
     uint64_t offered_us;           /* when its client sent the command, though there was no room yet */
     bool touched;                  /* it has carried out something that a WAIT may be for */
-    uint64_t lacked_us;            /* when too few replicas had what its last WAIT was for; 0: they have it */
     int refused_call;              /* of its client, to which the server said that it is a replica; 0: none */
 };
 

@@ -112,20 +112,13 @@ static void note_growth(int name, int client)
     }
 }
 
-/* The client's call that gives the filter a time to live, and no other does; NULL: there is none such. */
-static const struct call *lone_expire(int name, int client)
+static bool expires_alone(int name, int client)
 {
-    const struct call *c = calls;
+    bool alone = false;
 
-    while (c != NULL && !(c->name == name && c->client == client && c->verb == VERB_EXPIRE && !c->crossed))
-        c = c->next;
-    return names[name].expire_failed || names[name].repair_failed ? NULL : c;
-}
-
-/* Clocks that step in the call bring keys that have their times nearer to their ends, or put them off. */
-static bool some_key_differs_behind(const struct call *c)
-{
-    return some_key_differs(c->name, 20000 + (world.stepped_us - c->stepped_us) / 1000);
+    for (const struct call *c = calls; c != NULL; c = c->next)
+        alone |= c->name == name && c->client == client && c->verb == VERB_EXPIRE && !c->crossed;
+    return alone && !names[name].expire_failed && !names[name].repair_failed;
 }
 
 void times_meet(struct call *c, struct call *other)
@@ -145,7 +138,6 @@ void times_meet(struct call *c, struct call *other)
 void times_begin(struct call *c)
 {
     c->undisturbed = true;
-    c->stepped_us = world.stepped_us;
     c->agreed = names[c->name].seen.status == 0 && times_agree(c->name, 0);
     c->expiry_ms = world_expiry_ms(root_key(c->name));
 }
@@ -155,12 +147,11 @@ void times_after(int name, int who, const char *what, uint64_t root, uint64_t ex
     struct name *n = &names[name];
     const bool expires = strcmp(what, "EVAL.expire") == 0;
     const bool several = has_several_keys(name) && !kind_of(name)->growing && !kind_of(name)->window;
-    const struct call *alone = expires && several ? lone_expire(name, who) : NULL;
 
     /* The root gets its time last, and only if it lists those that have one (docs/format.md, 10). */
-    if (alone != NULL && root != 0 && oracle_root(name) == root && expiry_ms != n->expiry_ms && n->seen.status == 0 &&
-        some_key_differs_behind(alone) && !caused(CAUSE_LOSS, 1) && !caused(CAUSE_SLOTS, 1) &&
-        !world_had(FAULT_STRANGER))
+    if (expires && several && root != 0 && oracle_root(name) == root && expiry_ms != n->expiry_ms &&
+        expires_alone(name, who) && n->seen.status == 0 && some_key_differs(name, 20000) && !caused(CAUSE_LOSS, 1) &&
+        !caused(CAUSE_SLOTS, 1) && !world_had(FAULT_STRANGER))
         oracle_fail("client %d gives '%s' a time to live, but not all of its keys", who, oracle_name(name));
     if (expires || strcmp(what, "EVAL.make") == 0 || strcmp(what, "EVAL.swap") == 0)
         note_growth(name, who);

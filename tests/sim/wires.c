@@ -183,13 +183,6 @@ static void check_wait(struct wire *wire, const char *place)
                     (wire->touched || strstr("SELECT READONLY ROLE INFO CLUSTER SENTINEL ASKING", place) == NULL);
 }
 
-static void note_kept(struct wire *wire, bool kept)
-{
-    if (kept && wire->lacked_us != 0)
-        oracle_keeps_late(wire->client, wire->lacked_us);
-    wire->lacked_us = kept ? 0 : net_now_us();
-}
-
 /* False: it goes on waiting. */
 static bool answer_wait(struct wire *wire)
 {
@@ -203,8 +196,6 @@ static bool answer_wait(struct wire *wire)
         return false;
     }
     wire->session.waits = false;
-    if (wire->session.wait_replicas > 0)
-        note_kept(wire, !demoted && n >= wire->session.wait_replicas);
     const int len = demoted ? snprintf(reply, sizeof reply, "-UNBLOCKED force unblock from blocking operation\r\n")
                             : snprintf(reply, sizeof reply, ":%d\r\n", n);
     if (!wire->mute && wire->conn != NULL)

@@ -43,7 +43,6 @@ struct world {
     uint64_t deposed_us[CLIENTS];    /* and when one that the client took for a primary, and is a replica */
     bool undo_refused;               /* so its bits stay */
     uint64_t held_us;                /* for which faults have stopped something, in all */
-    uint64_t stepped_us;             /* by which clocks have stepped, forward or back, in all */
     unsigned take_overs;             /* of replicas */
     uint64_t filled;                 /* items that no oracle asks for */
     struct fiber *fibers[CLIENTS];
@@ -74,7 +73,6 @@ const struct blob *world_fetch_at(int server, struct blob key, struct blob *out)
 /* How many of a script's keys hold what strangers put there. */
 unsigned world_strangers_at(int server, size_t argc, const struct blob *argv);
 uint64_t world_clock_us(struct blob key);  /* of the server that has it */
-uint64_t world_cut_off_clock_us(void);     /* the latest of the servers that are cut off; 0: there is none */
 uint64_t world_expiry_ms(struct blob key); /* 0: none */
 /* How many replicas of the key's server are up; the string under the key at one of its two: of shard s, bit s tells which. */
 int world_replicas(struct blob key);
