@@ -47,7 +47,8 @@ struct call {
     int lacked[CALL_KEYS];   /* the server, and 1, that gave bits of each key without it, and no guard of it since */
     bool by_pairs;           /* a part of a call over many filters */
     bool asked;              /* for the filter's root, and that is there */
-    unsigned proofs;         /* how often a primary's root has shown that, since its last write */
+    unsigned proofs;         /* how often a primary's root has shown that, since the write before; */
+    bool wrote;              /* and it has written since */
     bool reopens;            /* its handle: what that has not reported is still to be reported */
     /* The bytes of a bare bitmap at moments of the call. */
     size_t shortest, longest;

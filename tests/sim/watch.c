@@ -71,7 +71,8 @@ static void serves(int client, int server, bool by_replica, struct blob key, con
             c->asked = true;
             if (!by_replica) { /* that proves nothing of the primary, to which an add goes */
                 names[c->name].shown_us[client] = net_now_us();
-                c->proofs += !bits;
+                c->proofs = c->wrote ? !bits : c->proofs + !bits;
+                c->wrote = false;
             }
             if (bits || c->lacked[number] == server + 1)
                 c->lacked[number] = 0;
@@ -116,7 +117,7 @@ static void writes(int client, struct blob key, uint64_t sent_us)
             c->proofs < 2 && sent_us > since + 110000)
             fail_call(c, "it sets bits in '%s', which it has not seen for %u ms", oracle_name(c->name),
                       (unsigned)((sent_us - shown) / 1000));
-        c->proofs = 0;
+        c->wrote = true;
     }
 }
 
