@@ -39,7 +39,7 @@ bool has_cause(const struct call *c, hibloom_status status)
             return false;
         return busy || (s->deadline_ms != 0 &&
                         !(world.plan->topology == SENTINEL && !s->loop && s->min_replicas == 0 && c->times == 1 &&
-                          !kind->large && world.plan->latency_us <= 300 && (world.had >> FAULT_PIECES & 1) == 0));
+                          !kind->growing && world.plan->latency_us <= 300 && (world.had >> FAULT_PIECES & 1) == 0));
     case HIBLOOM_EUNAVAILABLE:
         return busy || (s->min_replicas > 0 && (kind->growing || !only_asks(c))) ||
                (caused(CAUSE_DENIAL, since) && caused(CAUSE_SLOTS, since)) ||    /* ASKING is denied */
