@@ -91,8 +91,7 @@ void oracle_after(int who, const char *what)
             !caused(CAUSE_LOSS, 1) && !caused(CAUSE_SLOTS, 1) && !caused(CAUSE_CLOCK, 1))
             oracle_fail("a swap of client %d lists keys of '%s' that are not there", who, oracle_name(i));
         times_after(i, who, what, root, expiry_ms);
-        /* No late maker of keys takes them for older ones than its own (docs/format.md, 14). Late bits may have made it the
-         * greatest that there is. */
+        /* No late maker takes them for older ones than its own (docs/format.md, 14). Late bits may leave it no greater one. */
         if (replaces && whole && names[i].seen.status == 0 && oracle_root(i) != root &&
             names[i].seen.link[0].root.generation <= generation && generation < (UINT64_C(1) << 53) - 1)
             oracle_fail("%s gives '%s' a generation that is no greater than the one before", what, oracle_name(i));

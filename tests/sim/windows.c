@@ -73,8 +73,7 @@ static bool is_being_added(int name, int item)
     return (items_under_way(NULL, name, EVERY_VERB) >> item & 1) != 0 || items_cover(name, item);
 }
 
-/* Whatever clocks do, and whenever a script comes: no add sets an item for a period that began behind its call. But clients of
- * a server that is cut off go by that one's clock. */
+/* No add sets an item for a period that began behind its call. But clients of a server that is cut off go by its clock. */
 static void check_periods(int name)
 {
     const struct name *n = &names[name];
