@@ -80,9 +80,8 @@ bool has_cause(const struct call *c, hibloom_status status)
     }
 }
 
-/* Retries count from a failure, so each fault begins them again. So may a lack of replicas, whose cause has struck before
- * the call. A deadline is one for the whole call, and bits are taken back behind it, in a time of their own
- * (hibloom_store_deadline). */
+/* Retries count from a failure, so each fault begins them again, and a lack of replicas from before the call may. A deadline
+ * is one for the whole call. Bits are taken back behind it, in a time of their own (hibloom_store_deadline). */
 uint64_t bound_ms(const struct call *c)
 {
     const struct client_settings *s = &world.plan->client[c->client];

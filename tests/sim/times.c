@@ -26,18 +26,16 @@ static int64_t left_ms(struct blob key)
     return (int64_t)world_expiry_ms(key) - (int64_t)(world_clock_us(key) / 1000);
 }
 
-/* Whether the root goes, and another key stays for ever, or goes so much sooner: NEVER leaves only those that stay. */
-static bool some_key_differs(int name, uint64_t ms)
+/* Whether the root goes, and another key stays for ever, or goes so much sooner: INT64_MAX leaves only those that stay. */
+static bool some_key_differs(int name, int64_t ms)
 {
     const struct filter_seen *seen = &names[name].seen;
+    const int64_t root = left_ms(root_key(name));
 
-    if (world_expiry_ms(root_key(name)) == 0)
-        return false;
-    for (size_t l = 0; l < seen->links; l++)
+    for (size_t l = 0; l < seen->links && world_expiry_ms(root_key(name)) != 0; l++)
         for (uint32_t k = 0; k < seen->link[l].root.keys; k++) {
             const struct blob key = key_of(&seen->link[l], k);
-            const int64_t sooner = left_ms(root_key(name)) - left_ms(key);
-            if (world_expiry_ms(key) == 0 || (sooner > 0 && (uint64_t)sooner > ms))
+            if (world_expiry_ms(key) == 0 || root - left_ms(key) > ms)
                 return true;
         }
     return false;
@@ -181,7 +179,7 @@ void times_end(struct call *c, hibloom_status status, bool open_end)
 
     n->grown_us = c->grows ? net_now_us() : n->grown_us;
     /* The first EXPIRE, and nothing beside it: it may have been cut at any step (docs/format.md, 10 and 15). */
-    if (expires && status != HIBLOOM_OK && c->agreed && some_key_differs(c->name, NEVER))
+    if (expires && status != HIBLOOM_OK && c->agreed && some_key_differs(c->name, INT64_MAX))
         fail_call(c, "'%s' goes with its root, but a key stays", oracle_name(c->name));
     /* The root goes first, however long its commands take (hibloom_expire). */
     if (expires && status == HIBLOOM_OK && !commands_may_be_late() && !caused(CAUSE_CLOCK, 1) &&
@@ -217,7 +215,7 @@ void times_check_end(int name)
     if (n->unsettled_us != 0 && commands_may_be_late())
         return;
     if (!n->crowded && !n->crossed && !n->expire_failed && n->seen.status == 0 && !kind_of(name)->bare &&
-        !caused(CAUSE_KEYS, 1) && !caused(CAUSE_LOSS, 1) && !caused(CAUSE_KILL, 1) && some_key_differs(name, NEVER))
+        !caused(CAUSE_KEYS, 1) && !caused(CAUSE_LOSS, 1) && !caused(CAUSE_KILL, 1) && some_key_differs(name, INT64_MAX))
         oracle_fail("'%s' goes with its root, but a key stays", oracle_name(name));
 }
 
