@@ -101,24 +101,7 @@ static void the_log_tells_connections_and_failures(void **state)
     hibloom_store_free(store);
 }
 
-/* Which must not end before they begin. The server answers late, and refuses for a while. */
-/* The name in the URI may lead to another server now. */
-static void a_server_that_takes_no_writes_is_connected_to_anew(void **state)
-{
-    struct seen seen = {0};
-    hibloom_store *store = connect_seen(&seen, 60);
-    hibloom *filter = test_open(store, "demoted", "capacity=100 error=0.01");
-
-    test_command(redis, "REPLICAOF 127.0.0.1 1");
-    assert_status(hibloom_add(filter, "a", 1, NULL), HIBLOOM_EUNAVAILABLE, store);
-    assert_int_equal(seen.connections, 1);
-    test_command(redis, "REPLICAOF NO ONE");
-    (void)!hibloom_add(filter, "a", 1, NULL); /* or it is told of a loss */
-    assert_int_equal(seen.connections, 2);
-    assert_dropped(filter, store);
-    hibloom_store_free(store);
-}
-
+/* They must not end before they begin. The server answers late, and refuses for a while. */
 static void the_longest_waits_that_can_be_asked_for_are_long(void **state)
 {
     hibloom_store *store = test_connect(
@@ -351,7 +334,6 @@ int main(void)
         cmocka_unit_test(without_a_wish_the_system_decides),
         cmocka_unit_test(the_connection_has_its_name),
         cmocka_unit_test(the_log_tells_connections_and_failures),
-        cmocka_unit_test(a_server_that_takes_no_writes_is_connected_to_anew),
         cmocka_unit_test(the_longest_waits_that_can_be_asked_for_are_long),
         cmocka_unit_test(old_guards_are_asked_again_together),
         cmocka_unit_test_setup_teardown(it_takes_eval_and_setrange_and_says_so, with_replica, without_replica),

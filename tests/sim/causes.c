@@ -64,7 +64,8 @@ bool has_cause(const struct call *c, hibloom_status status)
         return others || (kind->growing && !c->alone) || kind->window;
     case HIBLOOM_ELOST: /* a server that was lost, and has given a slot away, may have restarted before */
         return (caused(CAUSE_RESTART, 1) ||
-                (caused(CAUSE_SLOTS, 1) && (caused(CAUSE_CONNECTION, 1) || world.left_us[c->client] != 0))) &&
+                (caused(CAUSE_SLOTS, 1) && (caused(CAUSE_CONNECTION, 1) || world.left_us[c->client] != 0 ||
+                                            world.plan->spare > 0 /* a server that no map has named */))) &&
                !s->accept_restarts;
     /* A server that has forgotten the filter, or had it deleted, gets it back between a pipeline's first answers and its
      * last. */

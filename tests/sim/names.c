@@ -327,6 +327,7 @@ void look_again(int name, uint32_t may_go, const char *what)
     const uint64_t there = ends || seen.links == 0 ? 0 : seen.link[0].ids[0];
     n->there_since_us = there != n->there ? net_now_us() : n->there_since_us;
     n->there = there;
+    n->strayed = n->strayed == NEXT_ROOT && there != 0 ? there : n->strayed;
     check_link_stays_lost(name, &seen, what);
     const uint32_t gone = ends ? n->in : n->in & ~items_there(name, &seen, n->in);
     if (!same)

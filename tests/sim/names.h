@@ -9,6 +9,7 @@
 #include "sim/reader.h"
 
 #define EVERY_ITEM UINT32_MAX
+#define NEXT_ROOT UINT64_MAX
 enum { LATE_US = 4000000 }; /* the longest that a command is held, and more */
 
 /* Verbs whose commands may end a life, or take bits away. */
@@ -41,7 +42,7 @@ struct name {
     bool unclean;           /* a call on it has failed, or was sent again: commands may arrive late */
     bool bits_late;         /* and it was one that sets bits, */
     bool haunted;           /* in a life that has ended, so they may come into this one */
-    uint64_t strayed;       /* the root of the filter that has bits of an add to another one */
+    uint64_t strayed;       /* the root whose filter has bits of an add to another one; or NEXT_ROOT */
     uint32_t veiled;        /* items whose filter late bits hide, before a script (docs/format.md, 8) */
 
     /* ---- items.c ---- */

@@ -348,7 +348,8 @@ static void draw_focus(struct plan *p, struct draw *d, const struct focus *focus
     for (uint64_t i = 0; i < p->clients; i++) {
         p->client[i].min_replicas = (focus->is & KEEPS) != 0 ? 1 : p->client[i].min_replicas;
         p->client[i].from_replicas |= (focus->is & ASKS) != 0;
-        p->client[i].near = (focus->is & NEAR) != 0 ? 1 : p->client[i].near;
+        if ((focus->is & NEAR) != 0) /* an age lets near items be shown by less than their own keys */
+            p->client[i].near = (focus->is & KEEPS) != 0 ? 1 + 50 : 1;
         p->client[i].loop |= (focus->is & LOOPED) != 0;
         if ((focus->is & HURRIED) != 0 && draw(d, 4) != 0)
             p->client[i].deadline_ms = 100 + draw(d, 200);
@@ -414,6 +415,7 @@ void plan_draw(struct plan *p, uint64_t seed)
     }
     if (about != 0)
         draw_focus(p, &d, &focus);
+    p->spare = p->topology == CLUSTER && plan_chance(p, p->shards, 0) % 4 == 0; /* a primary without slots */
     draw_steps(p, &d, about != 0 ? focus.verbs : 0, about != 0 && (focus.is & LARGE) != 0);
 }
 

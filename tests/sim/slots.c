@@ -16,7 +16,7 @@ static struct move {
 
 void slots_begin(void)
 {
-    const int shards = (int)world.plan->shards;
+    const int shards = (int)(world.plan->shards - world.plan->spare);
 
     for (int s = 0; s < shards; s++)
         ranges[s] = (struct slot_range){s * NODE_SLOTS / shards, (s + 1) * NODE_SLOTS / shards - 1, s, -1, -1};
@@ -153,7 +153,7 @@ static void begin_move(struct blob key, uint64_t arg)
     if (range == NULL)
         return;
     range->migrating = range->importing = to;
-    move = (struct move){slot, from, to, .step_us = 200 + arg / 16 % 60000};
+    move = (struct move){slot, from, to, .step_us = 200 + arg / 16 % 60000 * (1 + 50 * world.plan->spare)};
     note(CAUSE_SLOTS);
     world_say("slot %d begins to move from %d to %d", slot, from, to);
     net_at(net_now_us() + move.step_us, step_move, NULL);

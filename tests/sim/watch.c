@@ -210,7 +210,7 @@ static void note_strays(int client, int name)
 {
     for (const struct call *c = calls; c != NULL; c = c->next)
         if (c->client == client && c->name == name && is_add(c) && c->handle != 0 && c->handle != names[name].there)
-            names[name].strayed = names[name].there;
+            names[name].strayed = names[name].there != 0 ? names[name].there : NEXT_ROOT;
 }
 
 static void check_change(const struct command_seen *seen, struct blob reply)
@@ -222,10 +222,10 @@ static void check_change(const struct command_seen *seen, struct blob reply)
         now = (struct blob){"", 0};
     if (sets_bits(seen) || undoes(seen))
         bits_change(seen->client, undoes(seen), was, now);
-    if (was.len == 0)
-        return;
     if (sets_bits(seen) && seen->is_truth && !blob_equals(now, was))
         note_strays(seen->client, name_of_key(seen->key));
+    if (was.len == 0)
+        return;
     if (is_script(seen, "slice"))
         windows_check_slice(seen, now, reply.bytes[0] == '$');
     if (seen->foreign && !blob_equals(now, was))

@@ -117,8 +117,8 @@ static bool is_quiet(const struct node *node)
 static bool must_greet(const struct carrier *c, const struct node *node)
 {
     return node->unwritten != NULL && node->state == NODE_READY &&
-           (node->role == NODE_PRIMARY || node->role == NODE_REPLICA) && node->run.id[0] != '\0' && !c->borrowed &&
-           clock_now_ns() > node->greeted_ns + CHECK_NS;
+           (node->role == NODE_PRIMARY || node->role == NODE_REPLICA || node->named) && node->run.id[0] != '\0' &&
+           !c->borrowed && clock_now_ns() > node->greeted_ns + CHECK_NS;
 }
 
 /* No byte of these has left. */
@@ -245,13 +245,18 @@ static void note_greeted(struct node *node, uint64_t asked_ns)
         node->late_greetings++;
 }
 
-/* The run is the first that is met, and may have begun after the map had named the node. Handles from before that are told.
- * Both times are whole seconds, so two are added. */
-static bool began_unseen(const struct node *node, const struct server_run *now, uint64_t uptime_s)
+/* The run is the first that is met. It may have begun after the map had named the node. Handles from before that are told.
+ * No map names a server that has to be asked by ASK: so there the store's begin counts, and whether it took over from
+ * another. Both times are whole seconds, so two are added. */
+static bool began_unseen(const struct carrier *c, const struct node *node, uint64_t uptime_s)
 {
-    const uint64_t known_s = (clock_now_ns() - node->told_ns) / 1000000000;
+    const bool by_ask = node->role == NODE_UNUSED;
+    const uint64_t since_ns = by_ask ? c->topology.began_ns : node->told_ns;
+    const struct server_run *now = &node->greeting.run;
 
-    return node->told_ns != 0 && node->run.id[0] == '\0' && now->id[0] != '\0' && uptime_s < known_s + 2;
+    if (since_ns == 0 || node->run.id[0] != '\0' || now->id[0] == '\0')
+        return false;
+    return uptime_s < (clock_now_ns() - since_ns) / 1000000000 + 2 || (by_ask && now->branched);
 }
 
 /* A take-over was told of, and its server is met only now. It may have been deposed, and have taken over again. */
@@ -278,7 +283,7 @@ static bool take_run(const struct carrier *c, struct node *node)
         return false;
     }
     const bool restarted = has_keys && (run_is_another(&node->run, &g->run) || is_met_late(node) ||
-                                        began_unseen(node, &g->run, g->uptime_s));
+                                        began_unseen(c, node, g->uptime_s));
     run_note(&node->run, &g->run);
     node->unmet = false;
     return restarted;

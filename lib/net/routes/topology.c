@@ -111,6 +111,7 @@ static bool add_seeds(struct topology *t, const struct uri *uri)
 bool topology_make(struct topology *t, const struct uri *uri)
 {
     *t = (struct topology){.clustered = uri->kind == URI_CLUSTER, .sentinels = uri->kind == URI_SENTINEL};
+    t->began_ns = t->clustered ? clock_now_ns() : 0;
     t->nodes = alloc.calloc(NODES_MAX, sizeof *t->nodes);
     t->slots = t->clustered ? alloc.malloc(KEYS_SLOTS * sizeof *t->slots) : NULL;
     if (t->nodes == NULL || (t->clustered && t->slots == NULL))

@@ -76,9 +76,10 @@ struct topology {
     struct node **nodes;
     unsigned count;
     bool clustered;
-    bool sentinels;  /* or a Sentinel names the master; else that is fixed */
-    uint16_t *slots; /* clustered: the node of each, or the last known one and SLOT_UNSERVED, or SLOT_UNKNOWN */
-    unsigned turn;   /* to take replicas by turns */
+    bool sentinels;    /* or a Sentinel names the master; else that is fixed */
+    uint16_t *slots;   /* clustered: the node of each, or the last known one and SLOT_UNSERVED, or SLOT_UNKNOWN */
+    uint64_t began_ns; /* clustered: when the store was made */
+    unsigned turn;     /* to take replicas by turns */
 };
 
 /* The nodes that the URI names. False: out of memory. */
