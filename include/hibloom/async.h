@@ -90,7 +90,7 @@ HIBLOOM_CHECKED hibloom_status hibloom_async_open_like(hibloom **out, hibloom_st
 HIBLOOM_CHECKED hibloom_status hibloom_async_attach(hibloom **out, hibloom_store *store, const char *name,
                                                     const char *spec, hibloom_done_fn *done, void *data);
 
-/* EBUSY, also to done: other calls on the handle are pending. */
+/* EBUSY, also to done: other calls on the handle are pending when its answers come. */
 HIBLOOM_CHECKED hibloom_status hibloom_async_reopen(hibloom *filter, hibloom_done_fn *done, void *data);
 
 /* An add with is_new NULL does not ask. With n = 0 the filter alone is asked for. */

@@ -113,7 +113,8 @@ typedef enum hibloom_log_level {
  *                               primary has it. Each such call takes a round trip more.
  *   replicas_timeout  1s        time for that; with min_replicas below command_timeout (ERANGE). If that is 1s or
  *                               less: half of it.
- *   read_from         primary   replicas: they answer look-ups, and may lack the newest adds. Cluster, Sentinel.
+ *   read_from         primary   replicas: they answer look-ups, and may lack the newest adds. Only in a
+ *                               cluster or behind Sentinels; elsewhere it has no effect.
  *   accept_restarts   no        yes: the log gets a warning, and no call returns ELOST.
  *   keepalive         0s        silence before TCP probes the server, in whole seconds. 0s: the system decides.
  *   client_name       -         name for CLIENT SETNAME, without blanks. Ignored where the server refuses it.
@@ -167,8 +168,8 @@ typedef struct hibloom_setup {
  * Restarts. Each connection reads which run of the server it reaches (INFO), and then once a second before it sends
  * commands: one round trip more. A Sentinel is asked as often who the master is. If it does not answer within 0.1 s, or
  * half of the call's time, the call goes on. Another run may lack acknowledged adds. So each handle gets ELOST once,
- * before it sends anything. A look-up or remove that is under way gets it in the middle. An add that is under way goes on, and the next
- * call gets ELOST. With retry= it first adds once more what it had added, but not to a counting filter. If an add
+ * before it sends anything. A look-up or remove that is under way gets it in the middle. An add that is under way goes
+ * on, and the next call gets ELOST. With retry= it first adds once more what it had added, but not to a counting filter. If an add
  * returns ELOST, nothing was added: call again. With min_replicas, replicas have all such adds. */
 HIBLOOM_CHECKED hibloom_status hibloom_connect(hibloom_store **out, const char *uri, const hibloom_setup *setup);
 
@@ -180,12 +181,13 @@ HIBLOOM_CHECKED hibloom_status hibloom_connect(hibloom_store **out, const char *
 HIBLOOM_CHECKED hibloom_status hibloom_borrow(hibloom_store **out, struct redisContext *connection,
                                               const hibloom_setup *setup);
 
-/* The text of an option in force: "10s". NULL: no such option here, none in force, or the password. Valid until the
- * store is freed. */
+/* The text of an option in force: "10s". NULL: no such option here, none in force, a default that the servers decide
+ * (link), or the password. Valid until the store is freed. */
 HIBLOOM_API const char *hibloom_store_option(const hibloom_store *store, const char *name);
 
-/* The last failure in words: server, key, reason and remedy; "" before the first. Successes do not reset it. Valid until
- * the next call on the store. Never NULL, and without any password or seed. */
+/* The last failure in words: the server, and what is known of key, reason and remedy; "" before the first, or if the
+ * store is NULL. Successes do not reset it. Valid until the next call on the store. Never NULL, and without any password
+ * or seed. */
 HIBLOOM_API const char *hibloom_store_error(const hibloom_store *store);
 
 /* Each call from now on ends within `ms`, retries included: with ETIMEDOUT, or the status of its last try. 0, the
@@ -228,7 +230,8 @@ HIBLOOM_API void hibloom_store_free(hibloom_store *store);
  *   one of several keys was lost                   ECORRUPT     hibloom_repair, then hibloom_reopen
  *   a further link of a growing filter was lost    ECORRUPT     hibloom_drop, hibloom_reopen; fill it
  *   SET overwrote it                               ENOTFOUND    delete the key by hand
- *   its end was altered                            ECORRUPT     delete its keys by hand
+ *   its end was altered                            ECORRUPT     delete its keys by hand; cut short or lengthened, it
+ *                                                               is EMISMATCH for hibloom_open
  *   another client makes or removes it             EBUSY        try again
  *   the name holds a list, a set, ...              EMISMATCH    choose another name
  *   hibloom_clear                                  OK           nothing: it is the same filter, empty
@@ -266,6 +269,7 @@ HIBLOOM_CHECKED hibloom_status hibloom_open_like(hibloom **out, hibloom_store *s
                                                  const hibloom *like);
 
 /* Joins a bare bitmap, which another program owns. The text must say everything: a preset, or hash, bits and hashes.
+ * Without seed= the seed is 0.
  * The bitmap need not exist: the first add makes it, and look-ups return ENOTFOUND until then (a memory store makes it
  * here). The library stores nothing beside it; it keeps right what the other library has there (keys=). If the text says
  * other numbers than the bitmap was filled with, answers are wrong. The proof is weaker: if the bitmap is gone, or
@@ -346,7 +350,8 @@ HIBLOOM_CHECKED hibloom_status hibloom_contains_pairs(const hibloom_pair *pairs,
  * replaced filter may still say "maybe". After a clear, an error or a new connection all is forgotten. The option near
  * limits the memory of all filters of a store. On a borrowed connection call this again after each reconnect, and
  * after an older copy was put in place by hand. Called again, it begins empty. It does so after hibloom_reopen, too,
- * and stays on until the handle is closed. ENOTSUP: a bare bitmap, a counting filter or a window. No I/O. */
+ * and stays on until the handle is closed. ENOTSUP: a bare bitmap, a counting filter or a window. A memory store
+ * needs none: OK, and nothing changes. No I/O. */
 HIBLOOM_CHECKED hibloom_status hibloom_near_cache(hibloom *filter, uint64_t max_age_ms);
 
 /* ---- Life ----------------------------------------------------------------------- */
@@ -359,7 +364,8 @@ typedef struct hibloom_info {
     uint64_t capacity;      /* of all links together; of a window that of its spec. 0: not stated */
     int64_t ttl_ms;         /* time to live; -1 = none */
     double fill;            /* bits_set / all bits, or counters */
-    double used;            /* items / capacity of the fullest link or slice: 1 is full. NaN: no capacity is stated */
+    double used;            /* items / capacity of the fullest link or slice: 1 is full. NaN: no capacity is stated.
+                               A growing filter comes near 1 before it grows */
     double estimated_items; /* -(m/k) ln(1 - fill) (Swamidass and Baldi 2007); infinite when all are set */
     double
         estimated_error_rate; /* chance of a wrong "maybe" now: fill^k, of blocks their mean; of all links together */
@@ -369,7 +375,8 @@ typedef struct hibloom_info {
 HIBLOOM_CHECKED hibloom_status hibloom_get_info(hibloom *filter, hibloom_info *out, size_t size);
 
 /* Empties the filter; its spec and its time to live stay. Each key is emptied by itself. A full server refuses it
- * (EUNAVAILABLE). Round trips: one for each 16 MB. */
+ * (EUNAVAILABLE). EBUSY: a window was cleared too often without adds (docs/kinds.md); retry= does not help.
+ * Round trips: one for each 16 MB. */
 HIBLOOM_CHECKED hibloom_status hibloom_clear(hibloom *filter);
 
 /* The filter is removed after `ms`; 0: never. Key 0 goes first, the others a second later. Of two calls at once the last
@@ -476,8 +483,9 @@ HIBLOOM_CHECKED hibloom_status hibloom_import_file(hibloom **out, hibloom_store 
  * text is one that hibloom_open refuses. 64 bytes do. Never NULL. */
 HIBLOOM_API const char *hibloom_sized(char *buf, size_t size, uint64_t capacity, double error_rate);
 
-/* OK: the text fixes a whole filter, and buf has the canonical text of the one that it would make. Else buf says why
- * not, in one line that names the word; a seed's value is never repeated. ERANGE, too: size is too small for the text
+/* OK: the text fixes a whole filter, or is a preset whose numbers stand on the server. Then buf has the canonical text.
+ * A key may still be too large for Redis: hibloom_open says so. Else buf says why not, in one line that names the word;
+ * a seed's value is never repeated. ERANGE, too: size is too small for the text
  * (HIBLOOM_TEXT_SIZE always does). */
 HIBLOOM_CHECKED hibloom_status hibloom_spec_check(const char *spec, char *buf, size_t size);
 
@@ -501,7 +509,8 @@ typedef struct hibloom_position {
     uint64_t key, bit;
 } hibloom_position;
 
-/* The positions of an item, in the order of the hashes; the same one may come twice. *n is their number. EINVAL: the
+/* The positions of an item, in the order of the hashes; the same one may come twice. *n is their number. Of a growing
+ * filter or window: those in its first link or slice. EINVAL: the
  * text does not fix a whole filter, or lacks seed= where the hash has one; the spec excludes the empty item, and this is
  * it; or the item is not what the codec wants. ERANGE: `room` is too small (HIBLOOM_HASHES_MAX always does). */
 HIBLOOM_CHECKED hibloom_status hibloom_positions(const char *spec, const void *item, size_t len, hibloom_position *out,

@@ -123,7 +123,7 @@ static bool take_length(struct task *task, uint32_t i, const struct reply *reply
         own->length = shorter ? UINT64_MAX : length;
     if (absent)
         task_fail(task, HIBLOOM_ENOTFOUND,
-                  "'%s' is not there: deleted, evicted, expired or never made; attach it again to begin a new one",
+                  "'%s' is not there. If nobody has made it, the first add does. If it was lost, attach it again",
                   link_key(task->link, i, KEY_NAME));
     else if (shorter)
         task_fail(task, HIBLOOM_ECORRUPT,
@@ -297,8 +297,9 @@ static const struct failure
               .words = "is not there: dropped, deleted, evicted, expired, or lost in a restart; hibloom_reopen can "
                        "make a new one"},
     no_filter = {.status = HIBLOOM_ENOTFOUND,
-                 .words = "is no filter any more: it was lost, and what is there was added since; if another program "
-                          "has made it, delete the key by hand, or choose another name"},
+                 .words =
+                     "is no filter any more: it was overwritten, or lost, and what is there came since; if another "
+                     "program has made it, delete the key by hand, or choose another name"},
     altered = {.status = HIBLOOM_ECORRUPT,
                .words = "was altered: what follows its bits is not what was created; open it again, and if that fails, "
                         "too, delete the key"},

@@ -221,9 +221,11 @@ void life_fail_taken(struct life *life, const char *key)
         task_fail(&life->talk.task, HIBLOOM_EMISMATCH,
                   "'%s' is a filter of its own, in the way of a key of '%s': choose another name for one of them", key,
                   link_name(life->talk.task.link, LINK_NAME));
-    task_fail(&life->talk.task, HIBLOOM_EMISMATCH,
-              "'%s' is a bitmap without a spec: join it with hibloom_attach if it is another program's, else delete it",
-              key);
+    task_fail(
+        &life->talk.task, HIBLOOM_EMISMATCH,
+        "'%s' is a bitmap without a spec: another program's (join it with hibloom_attach), or a filter that was cut "
+        "short or lengthened (delete it)",
+        key);
 }
 
 void life_fail_link_taken(struct task *task, const char *name)

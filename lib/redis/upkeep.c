@@ -103,7 +103,7 @@ static void check_period(struct task *task, uint32_t i)
 
     if (spec->window != 0 && period_of_epoch(spec, epoch) != period_of_epoch(spec, epoch + 1))
         task_fail(task, HIBLOOM_EBUSY,
-                  "'%s' takes two clears for each second of a period, and no more until a later one brings adds",
+                  "'%s' takes fewer clears than its period has half seconds, until adds of a later period come",
                   link_name(task->link, LINK_NAME));
 }
 

@@ -137,7 +137,7 @@ static void a_replace_that_is_denied_changes_nothing(void **state)
 
 #define WINDOW "capacity=1000 error=1e-9 window=1000s slices=2"
 
-/* Opens the window as a user of this line, and adds an item or asks for one. */
+/* Opens the window, or makes it, as a user of this line, and adds an item or asks for one. */
 static hibloom_status call_window(const char *line, bool adds)
 {
     hibloom_store *store;
@@ -148,7 +148,7 @@ static hibloom_status call_window(const char *line, bool adds)
     test_command(redis, line);
     snprintf(uri, sizeof uri, "redis://app:secret@127.0.0.1:%d", redis_server_port(server));
     store = test_connect(uri, NULL);
-    hibloom_status status = hibloom_open(&filter, store, "seen", NULL);
+    hibloom_status status = hibloom_open(&filter, store, "seen", adds ? WINDOW : NULL);
     if (status == HIBLOOM_OK)
         status = adds ? hibloom_add(filter, "x", 1, NULL) : hibloom_contains(filter, "x", 1, &found);
     test_close(filter, store);
@@ -176,6 +176,9 @@ static void a_window_needs_each_word_and_without_it_nothing_is_emptied(void **st
     }
     assert_int_equal(call_window("ACL SETUSER app reset on >secret " ADDING " +time +setrange +set", true), HIBLOOM_OK);
     assert_dropped(filter, all);
+    assert_int_equal(call_window("ACL SETUSER app reset on >secret " APPLYING, true), HIBLOOM_EDENIED);
+    assert_int_equal(call_window("ACL SETUSER app reset on >secret " APPLYING " +persist", true),
+                     HIBLOOM_OK); /* goes on */
     hibloom_store_free(all);
 }
 
