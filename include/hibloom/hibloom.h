@@ -228,7 +228,8 @@ HIBLOOM_API void hibloom_store_free(hibloom_store *store);
  *   the filter was dropped, evicted, has expired   ENOTFOUND    hibloom_reopen; add again what you had added
  *   it was replaced, or lost and made again        EMISMATCH    the same
  *   one of several keys was lost                   ECORRUPT     hibloom_repair, then hibloom_reopen
- *   a further link of a growing filter was lost    ECORRUPT     hibloom_drop, hibloom_reopen; fill it
+ *   a further link of a growing filter was lost    ECORRUPT     hibloom_reopen; if that fails, hibloom_drop,
+ *                                                               hibloom_reopen, and fill it
  *   SET overwrote it                               ENOTFOUND    delete the key by hand
  *   its end was altered                            ECORRUPT     delete its keys by hand; cut short or lengthened, it
  *                                                               is EMISMATCH for hibloom_open
@@ -304,7 +305,7 @@ typedef struct hibloom_item {
 } hibloom_item;
 
 /* Adds. is_new, if not NULL: whether a bit of the item was not set before. If several processes add one item at once,
- * exactly one gets true. That is exact unless an answer was lost. "Not new" may be a false positive. An item that the
+ * exactly one gets true. That is exact unless an answer was lost, or the server evicts keys. "Not new" may be a false positive. An item that the
  * spec excludes is not added and is not new. EINVAL: the item is no valid UTF-8, and the codec wants that. ERANGE: a
  * growing filter can grow no more. ENOTSUP: is_new on a filter of which an item has several keys, on a cluster and
  * without a {tag}. Round trips: one, and one more if the last proof is older than 100 ms; a growing filter of several
@@ -347,7 +348,8 @@ HIBLOOM_CHECKED hibloom_status hibloom_contains_pairs(const hibloom_pair *pairs,
  * find it, and adds do not send it and say "not new". With min_replicas adds send it. "No" always comes from the
  * server. With an age of 0 each call asks the server, in one round trip, and all answers are as without the cache.
  * With another age a call asks if the last question is older than that. So an answer may be that old, and a cleared or
- * replaced filter may still say "maybe". After a clear, an error or a new connection all is forgotten. The option near
+ * replaced filter may still say "maybe". Nor is a known item sent: if somebody has cleared the filter within that age,
+ * the add is lost with it. After a clear, an error or a new connection all is forgotten. The option near
  * limits the memory of all filters of a store. On a borrowed connection call this again after each reconnect, and
  * after an older copy was put in place by hand. Called again, it begins empty. It does so after hibloom_reopen, too,
  * and stays on until the handle is closed. ENOTSUP: a bare bitmap, a counting filter or a window. A memory store

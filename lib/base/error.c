@@ -6,6 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
+void error_make_line(char *words)
+{
+    for (; *words != '\0'; words++)
+        if (iscntrl((unsigned char)*words))
+            *words = '?';
+}
+
 hibloom_status error_set(struct error *error, hibloom_status status, const char *format, ...)
 {
     va_list arguments;
@@ -13,6 +20,7 @@ hibloom_status error_set(struct error *error, hibloom_status status, const char 
     va_start(arguments, format);
     vsnprintf(error->words, sizeof error->words, format, arguments);
     va_end(arguments);
+    error_make_line(error->words);
     error->for_good = false;
     return status;
 }

@@ -14,6 +14,9 @@ struct error {
 __attribute__((format(printf, 3, 4))) hibloom_status error_set(struct error *error, hibloom_status status,
                                                                const char *format, ...);
 
+/* Puts '?' in place of each control character: words, and those of a server in them, are one line. */
+void error_make_line(char *words);
+
 /* Do the words hold a piece of the secret, four characters in a row or all of it?
  * Only letters and digits count: how others are written is the server's choice. */
 bool error_repeats(const char *words, const char *secret, size_t secret_len);

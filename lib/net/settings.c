@@ -137,5 +137,6 @@ void settings_log(const struct store_settings *s, hibloom_log_level level, const
     va_start(arguments, format);
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
+    error_make_line(line);
     s->log(level, line, s->data);
 }

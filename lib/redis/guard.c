@@ -328,10 +328,11 @@ void guard_fail_link(struct task *task, const char *link)
 {
     const char *name = task->link->of->handle->name;
 
-    task_fail(task, HIBLOOM_ECORRUPT,
-              "'%s', a further link of '%s', is lost, or something else is in its place: delete '%s' "
-              "(hibloom_drop_by_name), and fill it again",
-              link, name, name);
+    task_fail(
+        task, HIBLOOM_ECORRUPT,
+        "'%s', a further link of '%s', is lost, or something else is in its place: open the filter again. If that "
+        "fails, too, delete '%s' (hibloom_drop_by_name), and fill it again",
+        link, name, name);
 }
 
 static const struct finding *root_of(const struct talk *talk)

@@ -1,5 +1,6 @@
 /* refusal.c: the meaning of an error from the server. See refusal.h. */
 #include "resp/refusal.h"
+#include "base/error.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -100,5 +101,6 @@ bool refusal_explain(enum refusal refusal, const char *words, char *out, size_t 
     if (*advice != '\0' && len > 0 && words[len - 1] == '.')
         len--;
     snprintf(out, size, "%.*s%s", (int)len, words, advice);
+    error_make_line(out);
     return theirs;
 }

@@ -15,6 +15,7 @@ void reply_reset(struct reply *reply)
     reply->elements = 0;
     reply->count = 0;
     reply->text_len = 0;
+    reply->object_bytes = 0;
     reply->bulk = NULL;
     reply->text[0] = '\0';
     reply->pushed = reply->objects = reply->repeated = false;
@@ -44,6 +45,25 @@ static bool is_owners(const redisReadTask *task)
 #else
     return false;
 #endif
+}
+
+/* An object is bounded, in its depth and in all its bytes: hiredis 1.x frees a nested one by recursion, and makes room for as
+ * many elements as a server announces. A map of 16,384 ranges with two replicas each takes some 23 MB. */
+#define OBJECT_DEPTH 8u
+#define OBJECT_BYTES (UINT64_C(64) << 20)
+
+/* False: `owner` shall not build it. NULL then says that the reply is nonsense. */
+static bool may_build(const redisReadTask *task, uint64_t parts, size_t of_bytes)
+{
+    struct reply *reply = reply_of(task);
+    unsigned depth = 0;
+
+    for (const redisReadTask *above = task->parent; above != NULL; above = above->parent)
+        depth++;
+    if (reply->owner == NULL || depth > OBJECT_DEPTH || parts > OBJECT_BYTES)
+        return false;
+    reply->object_bytes += sizeof(redisReply) + parts * of_bytes;
+    return reply->object_bytes <= OBJECT_BYTES;
 }
 
 /* Takes a value's type: an error's wherever it is, else the outermost. */
@@ -120,7 +140,7 @@ static void *note_string(const redisReadTask *task, char *text, size_t len)
     struct reply *reply = reply_of(task);
 
     if (is_owners(task))
-        return reply->owner != NULL ? reply->owner->createString(task, text, len) : NULL;
+        return may_build(task, len, 1) ? reply->owner->createString(task, text, len) : NULL;
     take_string(reply, task->type, task->parent == NULL, text, len);
     return &something;
 }
@@ -130,7 +150,7 @@ static void *note_integer(const redisReadTask *task, long long value)
     struct reply *reply = reply_of(task);
 
     if (is_owners(task))
-        return reply->owner != NULL ? reply->owner->createInteger(task, value) : NULL;
+        return may_build(task, 0, 0) ? reply->owner->createInteger(task, value) : NULL;
     take_integer(reply, value, task->parent == NULL);
     return &something;
 }
@@ -140,7 +160,7 @@ static void *note_nil(const redisReadTask *task)
     const struct reply *reply = reply_of(task);
 
     if (is_owners(task)) /* a push that is nothing as a whole is nonsense */
-        return reply->owner != NULL && (reply->objects || task->parent != NULL) ? reply->owner->createNil(task) : NULL;
+        return (reply->objects || task->parent != NULL) && may_build(task, 0, 0) ? reply->owner->createNil(task) : NULL;
     if (task->parent == NULL)
         reply_of(task)->type = REDIS_REPLY_NIL; /* the task's type is that of what is missing */
     return &something;
@@ -172,7 +192,7 @@ static void *note_elements(const redisReadTask *task, size_t elements)
 static void *note_array(const redisReadTask *task, size_t elements)
 {
     if (is_owners(task)) {
-        if (reply_of(task)->owner == NULL)
+        if (!may_build(task, elements, sizeof(redisReply *)))
             return NULL;
         reply_of(task)->pushed = true;
         return reply_of(task)->owner->createArray(task, elements);
@@ -183,7 +203,7 @@ static void *note_array(const redisReadTask *task, size_t elements)
 static void *note_double(const redisReadTask *task, double value, char *text, size_t len)
 {
     if (is_owners(task))
-        return reply_of(task)->owner != NULL ? reply_of(task)->owner->createDouble(task, value, text, len) : NULL;
+        return may_build(task, len, 1) ? reply_of(task)->owner->createDouble(task, value, text, len) : NULL;
     note(task);
     return &something;
 }
@@ -191,7 +211,7 @@ static void *note_double(const redisReadTask *task, double value, char *text, si
 static void *note_bool(const redisReadTask *task, int value)
 {
     if (is_owners(task))
-        return reply_of(task)->owner != NULL ? reply_of(task)->owner->createBool(task, value) : NULL;
+        return may_build(task, 0, 0) ? reply_of(task)->owner->createBool(task, value) : NULL;
     note(task);
     return &something;
 }
@@ -201,7 +221,8 @@ static void *note_array(const redisReadTask *task, int elements)
     const struct reply *reply = reply_of(task);
 
     if (is_owners(task))
-        return reply->owner != NULL ? reply->owner->createArray(task, elements) : NULL;
+        return may_build(task, (uint64_t)elements, sizeof(redisReply *)) ? reply->owner->createArray(task, elements)
+                                                                         : NULL;
     return note_elements(task, (size_t)elements);
 }
 #endif

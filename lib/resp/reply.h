@@ -30,6 +30,7 @@ struct reply {
     bool by_replica;           /* the server that answered is one, which may lag behind */
     bool pushed;               /* no answer but an out-of-band push, built for the connection's owner */
     bool objects;              /* if set after a reset: all is built as a push is */
+    uint64_t object_bytes;     /* of what was built so far, about */
     const redisReplyObjectFunctions *owner; /* builds a push; NULL: a push is an error here */
 };
 

@@ -145,6 +145,9 @@ static const struct script_step drips[] = {SCRIPT_ACCEPT, SCRIPT_SEND("+"), SCRI
 #define NO_END FOUR_TIMES(FOUR_TIMES(FOUR_TIMES(FOUR_TIMES("no end in sight")))) /* 3,840 bytes */
 static const struct script_step floods[] = {SCRIPT_ACCEPT, SCRIPT_SEND("$536870912\r\n"), SCRIPT_REPEAT(NO_END, 0),
                                             SCRIPT_END};
+static const struct script_step announces_many[] = {SCRIPT_ACCEPT, SCRIPT_SEND("*500000000\r\n"),
+                                                    SCRIPT_REPEAT(":1\r\n:1\r\n:1\r\n:1\r\n", 0), SCRIPT_END};
+static const struct script_step nests[] = {SCRIPT_ACCEPT, SCRIPT_REPEAT(FOUR_TIMES("*1\r\n*1\r\n"), 0), SCRIPT_END};
 /* Nobody asked for pushes, so nobody collects them. */
 static const struct script_step pushes_a_flood[] = {SCRIPT_ACCEPT, SCRIPT_SEND(">100000000\r\n"),
                                                     SCRIPT_REPEAT("$3840\r\n" NO_END "\r\n", 0), SCRIPT_END};
@@ -269,9 +272,11 @@ static void a_flood_is_given_up(void **state)
         assert_int_equal(status, HIBLOOM_EPROTO);
 }
 
-static void a_flood_of_pushes_is_nonsense_from_its_first_byte_on(void **state)
+static void a_flood_of_values_is_nonsense_from_its_first_bytes_on(void **state)
 {
     assert_int_equal(connect_to_flood(pushes_a_flood), HIBLOOM_EPROTO);
+    assert_int_equal(connect_to_flood(announces_many), HIBLOOM_EPROTO);
+    assert_int_equal(connect_to_flood(nests), HIBLOOM_EPROTO);
 }
 
 int main(void)
@@ -282,7 +287,7 @@ int main(void)
         cmocka_unit_test(faults_while_introducing_itself),
         cmocka_unit_test(a_server_that_is_full),
         cmocka_unit_test(a_flood_is_given_up),
-        cmocka_unit_test(a_flood_of_pushes_is_nonsense_from_its_first_byte_on),
+        cmocka_unit_test(a_flood_of_values_is_nonsense_from_its_first_bytes_on),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -157,6 +157,8 @@ static void commit_all(bool lasting, bool retried)
             calls[call] = calls_of(&d, (enum socket_call)call);
         set_options(&d, lasts ? SHORT_MS : PATIENT_MS, !retries ? 0 : lasts ? RETRY_SHORT_MS : RETRY_MS);
         for (size_t i = 0; i < FAULTS; i++) {
+            if (test_is_slow() && (i + u + lasting + retried) % 2 != 0)
+                continue; /* each fault on either socket, but not in each test */
             committed = &faults[i];
             failed_of_call[committed->call] += commit(&d, calls[committed->call]);
         }

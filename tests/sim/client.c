@@ -234,8 +234,8 @@ static void prepare_items(struct running *r, const struct step *step, size_t tim
     const size_t all = r->parts * times * (size_t)__builtin_popcount(step->items);
 
     r->count = 0;
-    for (size_t t = 0; t < times; t++)
-        for (int i = 0; i < ITEMS; i++)
+    for (int i = 0; i < ITEMS; i++) /* so that the same one comes in several pipelines */
+        for (size_t t = 0; t < times; t++)
             for (size_t part = 0; part < r->parts; part++)
                 if ((items_of(step, part) >> i & 1) != 0) {
                     const size_t at = is_backwards(r->client) ? all - 1 - r->count : r->count;

@@ -111,11 +111,10 @@ void items_end(const struct call *c, hibloom_status status)
 /* At how many of the times that an item is in the call it is new. */
 static unsigned times_new(const struct call *c, const bool *answers, size_t at)
 {
-    const size_t distinct = (size_t)__builtin_popcount(c->items);
     unsigned n = 0;
 
     for (size_t t = 0; t < c->times; t++)
-        n += answers[t * distinct + at];
+        n += answers[at + t];
     return n;
 }
 
@@ -134,7 +133,7 @@ static bool knows_an_older_run(const struct call *c)
            (!world_told(c->client, root_key(c->name)) || ((c->by_pairs || kind_of(c->name)->growing) && !c->knew_run));
 }
 
-static void check_new(const struct call *c, int item, unsigned is_new)
+static void check_new(const struct call *c, int item, unsigned is_new, bool first)
 {
     struct name *n = &names[c->name];
     const uint32_t bit = 1u << item;
@@ -146,8 +145,11 @@ static void check_new(const struct call *c, int item, unsigned is_new)
         n->untold_adds |= bit; /* it may have won */
         return;
     }
-    if (is_new > 1 && !c->doubtful)
+    if (is_new > 1 && !c->doubtful && !(kind->counting && somebody_may_remove(c->name)))
         fail_call(c, "item %d is new %u times in one call", item, is_new);
+    if (is_new == 1 && !first && !c->doubtful && c->undisturbed && !kind->window && !kind->counting &&
+        world.plan->races == 0)
+        fail_call(c, "item %d is new, but not the first time", item); /* with races some come backwards */
     if (is_new > 0) {
         if (!kind->window ||
             windows_counts_until_us(c) > clock_of(c->name)) { /* else it may have been new to others since */
@@ -318,13 +320,13 @@ void items_check(struct call *c, const bool *answers)
         if ((c->items >> i & 1) == 0)
             continue;
         if (c->verb == VERB_ADD_NEW)
-            check_new(c, i, times_new(c, answers, at));
+            check_new(c, i, times_new(c, answers, at), answers[at]);
         else if ((1u << c->verb & MAY_SET) != 0)
             names[c->name].untold_adds |= 1u << i; /* nobody was told */
         if ((1u << c->verb & MAY_SET) != 0)
             check_added(c, i);
         else if (c->verb == VERB_LOOK)
             check_found(c, i, answers[at]);
-        at++;
+        at += c->times;
     }
 }

@@ -290,9 +290,9 @@ void watch_check(const struct call *c, const bool *answers)
 
     for (int i = 0; i < CALL_KEYS && settings->from_replicas && c->times == 1; i++)
         lacked |= c->lacked[i] != 0;
-    for (int i = 0, k = 0; c->verb == VERB_LOOK && i < ITEMS; i++)
+    for (size_t i = 0, k = 0; c->verb == VERB_LOOK && i < ITEMS; i++)
         if ((c->items >> i & 1) != 0)
-            no |= !answers[k++];
+            no |= !answers[k++ * c->times];
     if (no && (lacked || (c->without && !settings->from_replicas && !world.stale[c->client])) && !settings->loop &&
         settings->near < 2 && !world_had(FAULT_FLUSH) &&
         !(settings->accept_restarts && caused(CAUSE_LOSS, c->begun_us)) /* the one before is there again */ &&

@@ -18,7 +18,7 @@ test="$demo libcmocka-dev redis-tools locales php-cli php-redis python3
       libsqlite3-dev libcurl4-openssl-dev libxml2-dev libluajit-5.1-dev patch"
 deb='build-essential debhelper dpkg-dev libhiredis-dev libssl-dev libxxhash-dev pkg-config zlib1g-dev'
 bench="$demo gnuplot-nox libevent-dev openssl"
-ci="$test $deb $bench lintian clang libclang-rt-dev clang-tidy clang-format cppcheck valgrind docker-compose debootstrap git
+ci="$test $deb $bench lintian clang libclang-rt-dev clang-tidy clang-format cppcheck valgrind docker-compose mmdebstrap git
     gcc-i686-linux-gnu libc6-dev-i386-cross gcc-s390x-linux-gnu libc6-dev-s390x-cross qemu-user-static abigail-tools musl-tools"
 
 case ${1-} in

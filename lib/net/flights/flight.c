@@ -1,6 +1,7 @@
 /* flight.c: commands on their way to a server. See flight.h. */
 #include "net/flights/flight.h"
 #include "base/alloc.h"
+#include "net/flights/call.h"
 
 #include <string.h>
 
@@ -85,6 +86,7 @@ void flight_free(struct flight *flight)
     if (flight == NULL)
         return;
     struct flight_pool *pool = flight->pool;
+    flight_end_proof(flight);
     alloc.free(flight->words);
     if (flight->kind == FLIGHT_GREETING || pool->bytes + flight->room > POOL_BYTES) {
         scrap(flight);
@@ -120,6 +122,8 @@ void flight_begin_proof(struct flight *flight)
 
     if (!flight->exchange.guarded || flight->index >= last)
         return;
+    if (flight->call != NULL)
+        flight->call->proving++;
     flight->proving = true;
     flight->resume = flight->index;
     flight->index = last;
@@ -127,9 +131,12 @@ void flight_begin_proof(struct flight *flight)
 
 void flight_end_proof(struct flight *flight)
 {
-    if (flight->proving)
-        flight->index = flight->resume;
+    if (!flight->proving)
+        return;
+    flight->index = flight->resume;
     flight->proving = false;
+    if (flight->call != NULL)
+        flight->call->proving--;
 }
 
 uint32_t flight_resend(struct flight *flight, bool lost)

@@ -38,12 +38,28 @@ void node_send(struct carrier *c, struct node *node, struct flight *flight)
         flight->call->sent++;
 }
 
+/* Is one of its call in front of it whose guard went alone? Then the rest of that one would come behind it, and items would
+ * be asked for in another order than they were given. */
+static bool overtakes(const struct node *node, const struct flight *flight)
+{
+    if (flight->call == NULL || flight->call->proving == 0)
+        return false;
+    for (const struct flight *at = node->sent.first; at != NULL && at != flight; at = at->next)
+        if (at->call == flight->call && at->proving)
+            return true;
+    return false;
+}
+
 /* The server that it goes to may have been connected to, or others waited for, or the client stood still. If that
  * took long, the guard goes alone. */
-static void prove_again(struct flight *flight)
+static void prove_again(const struct node *node, struct flight *flight)
 {
     const struct call *call = flight->call;
 
+    if (!flight_is_proven(flight) && overtakes(node, flight)) {
+        flight_begin_proof(flight);
+        return;
+    }
     if (call == NULL || flight->proving || !proof_is_old(flight->seen_ns))
         return;
     if (call->late >= 2 && clock_now_ns() - flight->seen_ns < 2 * call->slow_ns) /* the server is slow */
@@ -57,7 +73,7 @@ static void write_flight(struct carrier *c, struct node *node, struct flight *fl
     static const char asking[] = "*1\r\n$6\r\nASKING\r\n";
     hibloom_stats *stats = &c->store.server.stats;
 
-    prove_again(flight);
+    prove_again(node, flight);
     size_t at = flight_from(flight);
     flight->proof_ns = clock_now_ns();
     stats->commands += flight->exchange.replies - flight->index;
