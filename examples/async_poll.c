@@ -5,7 +5,7 @@
  *
  * A loop gives the library two functions, watch and timer, and calls hibloom_ready. hibloom/adapters has them for
  * libevent, libuv and libev. */
-#define _POSIX_C_SOURCE 200809L /* clock_gettime */
+#define _POSIX_C_SOURCE 200809L /* for clock_gettime. NOLINT: POSIX has the name */
 #include <hibloom/async.h>
 
 #include <poll.h>

@@ -11,6 +11,8 @@
 
 #define LATE_GREETINGS 3u /* in a row */
 
+static const char is_closing[] = "its connection is closing, and answers are still to come";
+
 /* ---- Nodes ------------------------------------------------------------------------------- */
 
 static void shut(struct carrier *c, struct node *node)
@@ -94,16 +96,6 @@ static void write_flight(struct carrier *c, struct node *node, struct flight *fl
         c->pipes->put(node, flight->bytes + at, flight->len - at);
 }
 
-static void make_ready(struct carrier *c, struct node *node)
-{
-    node->state = NODE_READY;
-    node->pause = (struct pause){0};
-    if (node->status == HIBLOOM_EIO || node->status == HIBLOOM_ETIMEDOUT) /* it may go on with refusals */
-        carrier_end_trouble(node);
-    for (struct flight *flight; (flight = flights_take(&node->pending)) != NULL;)
-        node_send(c, node, flight);
-}
-
 hibloom_status node_greet(struct carrier *c, struct node *node)
 {
     struct commands commands = {0};
@@ -182,6 +174,25 @@ static void fail_flights(struct carrier *c, struct node *node, struct flights *f
         }
         flight_free(flight);
     }
+}
+
+/* One that is left waits for its last answers. Where calls are not tried again they go on with it meanwhile: look-ups
+ * would fail. */
+static bool takes_more(const struct carrier *c, const struct node *node)
+{
+    return !node->leave || (carrier_is_of_one(c) && c->settings->options.retry_ms == 0);
+}
+
+static void make_ready(struct carrier *c, struct node *node)
+{
+    node->state = NODE_READY;
+    node->pause = (struct pause){0};
+    if (node->status == HIBLOOM_EIO || node->status == HIBLOOM_ETIMEDOUT) /* it may go on with refusals */
+        carrier_end_trouble(node);
+    if (!takes_more(c, node)) /* another one was named while it was made */
+        fail_flights(c, node, &node->pending, HIBLOOM_EUNAVAILABLE, is_closing, false);
+    for (struct flight *flight; (flight = flights_take(&node->pending)) != NULL;)
+        node_send(c, node, flight);
 }
 
 /* A flight whose guard was just answered goes before the greeting: behind it the proof would be old again, and so on.
@@ -355,22 +366,13 @@ void node_close_dead(struct carrier *c)
             shut(c, c->topology.nodes[i]);
 }
 
-/* One that is left waits for its last answers. Where calls are not tried again they go on with it meanwhile: look-ups
- * would fail. */
-static bool takes_more(const struct carrier *c, const struct node *node)
-{
-    return !node->leave || (carrier_is_of_one(c) && c->settings->options.retry_ms == 0);
-}
-
 /* Makes the connection, if there is none. Not OK: it cannot be made. */
 static hibloom_status ensure_connection(struct carrier *c, struct node *node, struct error *error)
 {
     if (is_quiet(node) && (node->leave || !c->pipes->is_alive(node)))
         shut(c, node);
     if (node->state != NODE_CLOSED)
-        return takes_more(c, node)
-                   ? HIBLOOM_OK
-                   : error_set(error, HIBLOOM_EUNAVAILABLE, "its connection is closing, and answers are still to come");
+        return takes_more(c, node) ? HIBLOOM_OK : error_set(error, HIBLOOM_EUNAVAILABLE, "%s", is_closing);
     if (call_must_pause(c, &node->pause)) { /* the search for locations goes on to the next one */
         *error = node->error;
         return node->status;
