@@ -3,17 +3,12 @@
 # a minimal Debian with only make in it. It copies the checkout in, and runs
 # `make demo` and `make test` there. Where that Debian has Valkey, some tests run on
 # it, too. Then `make deb`, whose packages are installed and used.
-# With `demo`, which is for the Debian that this machine has itself, only `make demo` runs: the tests
-# run outside. The mirror is the one this machine's own apt uses. Needs root.
-# Usage: fresh-machine.sh SUITE [demo]      (bookworm, trixie, ...)
+# The mirror is the one this machine's own apt uses. Needs root.
+# Usage: fresh-machine.sh SUITE      (bookworm, trixie, ...)
 set -eu
 
 if [ "${1-}" = --inside ]; then # in the namespaces that the rest of this makes
     suite=$2 mirror=$3 root=$4
-    case $5 in
-    demo) tests=true ;;
-    *) tests='make test && tests/tools/on-valkey.sh && make deb && tests/tools/deb-test.sh build/deb' ;;
-    esac
     # It is thrown away, so nothing in it has to survive a loss of power.
     mmdebstrap --variant=minbase --include=make --dpkgopt=force-unsafe-io "$suite" "$root" "$mirror" >"$root.log" 2>&1 ||
         { tail -n 20 "$root.log" >&2; exit 1; }
@@ -26,10 +21,11 @@ if [ "${1-}" = --inside ]; then # in the namespaces that the rest of this makes
     mount -t proc proc "$root/proc" 2>/dev/null && mount -t devpts -o newinstance,ptmxmode=666 devpts "$root/dev/pts" ||
         echo "fresh-machine: going on without /proc and /dev/pts"
     exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root $(env | grep -i '^[a-z]*_proxy=\|^TEST_JOBS=') \
-        chroot "$root" sh -c "cd /checkout && make demo && $tests"
+        chroot "$root" sh -c 'cd /checkout && make demo && make test && tests/tools/on-valkey.sh &&
+            make deb && tests/tools/deb-test.sh build/deb'
 fi
 
-suite=$1 what=${2-}
+suite=$1
 mirror() {
     apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Label: Debian' 'Component: main' | head -n 1
 }
@@ -69,7 +65,7 @@ git ls-files -z --cached --others --exclude-standard | tar --null -T - -cf "$dir
 # Who may not make them, as in most containers, may not mount either.
 namespaces='unshare --mount --pid --fork --kill-child --mount-proc'
 $namespaces true 2>/dev/null || namespaces=
-setsid $namespaces "$tools/fresh-machine.sh" --inside "$suite" "$mirror" "$dir/root" "$what" </dev/null &
+setsid $namespaces "$tools/fresh-machine.sh" --inside "$suite" "$mirror" "$dir/root" </dev/null &
 inside=$!
 status=0
 wait "$inside" || status=$?
