@@ -268,7 +268,7 @@ static void draw_steps(struct plan *p, struct draw *d, uint64_t often, bool larg
         [VERB_IMPORT] = 1, [VERB_INFO] = 2,     [VERB_COMPARE] = 1, [VERB_CLOSE] = 2,  [VERB_SLEEP] = 8,
         [VERB_FILL] = 40};
     const bool calm = draw(d, 3) == 0 && often == 0, lean = draw(d, 2) == 0;
-    const size_t n = 30 + draw(d, 6);
+    const size_t n = 27 + draw(d, 6); /* some 33 calls, with those at the end */
     uint64_t weights[VERB_COUNT];
 
     for (int i = 0; i < VERB_COUNT; i++) /* a world does some things often, and others not at all */
