@@ -169,8 +169,8 @@ typedef struct hibloom_setup {
  * commands: one round trip more. A Sentinel is asked as often who the master is. If it does not answer within 0.1 s, or
  * half of the call's time, the call goes on. Another run may lack acknowledged adds. So each handle gets ELOST once,
  * before it sends anything. A look-up or remove that is under way gets it in the middle. An add that is under way goes
- * on, and the next call gets ELOST. With retry= it first adds once more what it had added, but not to a counting filter. If an add
- * returns ELOST, nothing was added: call again. With min_replicas, replicas have all such adds. */
+ * on, and the next call gets ELOST. With retry= it first adds once more what it had added, but not to a counting
+ * filter. If an add returns ELOST, nothing was added: call again. With min_replicas, replicas have all such adds. */
 HIBLOOM_CHECKED hibloom_status hibloom_connect(hibloom_store **out, const char *uri, const hibloom_setup *setup);
 
 /* A store on the caller's blocking connection, of the same hiredis. The store does not close it, does not change its
@@ -305,11 +305,11 @@ typedef struct hibloom_item {
 } hibloom_item;
 
 /* Adds. is_new, if not NULL: whether a bit of the item was not set before. If several processes add one item at once,
- * exactly one gets true. That is exact unless an answer was lost, or the server evicts keys. "Not new" may be a false positive. An item that the
- * spec excludes is not added and is not new. EINVAL: the item is no valid UTF-8, and the codec wants that. ERANGE: a
- * growing filter can grow no more. ENOTSUP: is_new on a filter of which an item has several keys, on a cluster and
- * without a {tag}. Round trips: one, and one more if the last proof is older than 100 ms; a growing filter of several
- * links takes two. */
+ * exactly one gets true. That is exact unless an answer was lost, or the server evicts keys. "Not new" may be a false
+ * positive. An item that the spec excludes is not added and is not new. EINVAL: the item is no valid UTF-8, and the
+ * codec wants that. ERANGE: a growing filter can grow no more. ENOTSUP: is_new on a filter of which an item has several
+ * keys, on a cluster and without a {tag}. Round trips: one, and one more if the last proof is older than 100 ms; a
+ * growing filter of several links takes two. */
 HIBLOOM_CHECKED hibloom_status hibloom_add(hibloom *filter, const void *item, size_t len, bool *is_new);
 
 /* Whether an item may be in: false is certain. EINVAL: as hibloom_add. One round trip. */
@@ -346,14 +346,14 @@ HIBLOOM_CHECKED hibloom_status hibloom_contains_pairs(const hibloom_pair *pairs,
 
 /* Keeps in this process which bits are known to be set. An item that is known to be in then costs no command: look-ups
  * find it, and adds do not send it and say "not new". With min_replicas adds send it. "No" always comes from the
- * server. With an age of 0 each call asks the server, in one round trip, and all answers are as without the cache.
- * With another age a call asks if the last question is older than that. So an answer may be that old, and a cleared or
+ * server. With an age of 0 each call asks the server, in one round trip, and all answers are as without the cache. With
+ * another age a call asks if the last question is older than that. So an answer may be that old, and a cleared or
  * replaced filter may still say "maybe". Nor is a known item sent: if somebody has cleared the filter within that age,
- * the add is lost with it. After a clear, an error or a new connection all is forgotten. The option near
- * limits the memory of all filters of a store. On a borrowed connection call this again after each reconnect, and
- * after an older copy was put in place by hand. Called again, it begins empty. It does so after hibloom_reopen, too,
- * and stays on until the handle is closed. ENOTSUP: a bare bitmap, a counting filter or a window. A memory store
- * needs none: OK, and nothing changes. No I/O. */
+ * the add is lost with it. After a clear, an error or a new connection all is forgotten. The option near limits the
+ * memory of all filters of a store. On a borrowed connection call this again after each reconnect, and after an older
+ * copy was put in place by hand. Called again, it begins empty. It does so after hibloom_reopen, too, and stays on
+ * until the handle is closed. ENOTSUP: a bare bitmap, a counting filter or a window. A memory store needs none: OK, and
+ * nothing changes. No I/O. */
 HIBLOOM_CHECKED hibloom_status hibloom_near_cache(hibloom *filter, uint64_t max_age_ms);
 
 /* ---- Life ----------------------------------------------------------------------- */
@@ -377,8 +377,8 @@ typedef struct hibloom_info {
 HIBLOOM_CHECKED hibloom_status hibloom_get_info(hibloom *filter, hibloom_info *out, size_t size);
 
 /* Empties the filter; its spec and its time to live stay. Each key is emptied by itself. A full server refuses it
- * (EUNAVAILABLE). EBUSY: a window was cleared too often without adds (docs/kinds.md); retry= does not help.
- * Round trips: one for each 16 MB. */
+ * (EUNAVAILABLE). EBUSY: a window was cleared too often without adds (docs/kinds.md); retry= does not help. Round
+ * trips: one for each 16 MB. */
 HIBLOOM_CHECKED hibloom_status hibloom_clear(hibloom *filter);
 
 /* The filter is removed after `ms`; 0: never. Key 0 goes first, the others a second later. Of two calls at once the last
@@ -487,8 +487,7 @@ HIBLOOM_API const char *hibloom_sized(char *buf, size_t size, uint64_t capacity,
 
 /* OK: the text fixes a whole filter, or is a preset whose numbers stand on the server. Then buf has the canonical text.
  * A key may still be too large for Redis: hibloom_open says so. Else buf says why not, in one line that names the word;
- * a seed's value is never repeated. ERANGE, too: size is too small for the text
- * (HIBLOOM_TEXT_SIZE always does). */
+ * a seed's value is never repeated. ERANGE, too: size is too small for the text (HIBLOOM_TEXT_SIZE always does). */
 HIBLOOM_CHECKED hibloom_status hibloom_spec_check(const char *spec, char *buf, size_t size);
 
 typedef struct hibloom_plan {
@@ -512,9 +511,9 @@ typedef struct hibloom_position {
 } hibloom_position;
 
 /* The positions of an item, in the order of the hashes; the same one may come twice. *n is their number. Of a growing
- * filter or window: those in its first link or slice. EINVAL: the
- * text does not fix a whole filter, or lacks seed= where the hash has one; the spec excludes the empty item, and this is
- * it; or the item is not what the codec wants. ERANGE: `room` is too small (HIBLOOM_HASHES_MAX always does). */
+ * filter or window: those in its first link or slice. EINVAL: the text does not fix a whole filter, or lacks seed=
+ * where the hash has one; the spec excludes the empty item, and this is it; or the item is not what the codec wants.
+ * ERANGE: `room` is too small (HIBLOOM_HASHES_MAX always does). */
 HIBLOOM_CHECKED hibloom_status hibloom_positions(const char *spec, const void *item, size_t len, hibloom_position *out,
                                                  size_t room, size_t *n);
 
