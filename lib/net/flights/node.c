@@ -44,7 +44,7 @@ void node_send(struct carrier *c, struct node *node, struct flight *flight)
  * be asked for in another order than they were given. */
 static bool overtakes(const struct node *node, const struct flight *flight)
 {
-    if (flight->call == NULL || flight->call->proving == 0)
+    if (flight->call->proving == 0) /* so of most calls the list is not searched */
         return false;
     for (const struct flight *at = node->sent.first; at != NULL && at != flight; at = at->next)
         if (at->call == flight->call && at->proving)
@@ -58,11 +58,13 @@ static void prove_again(const struct node *node, struct flight *flight)
 {
     const struct call *call = flight->call;
 
+    if (call == NULL || flight->proving)
+        return;
     if (!flight_is_proven(flight) && overtakes(node, flight)) {
         flight_begin_proof(flight);
         return;
     }
-    if (call == NULL || flight->proving || !proof_is_old(flight->seen_ns))
+    if (!proof_is_old(flight->seen_ns))
         return;
     if (call->late >= 2 && clock_now_ns() - flight->seen_ns < 2 * call->slow_ns) /* the server is slow */
         return;
