@@ -47,8 +47,18 @@ static bool is_owners(const redisReadTask *task)
 #endif
 }
 
-/* An object is bounded, in its depth and in all its bytes: hiredis 1.x frees a nested one by recursion, and makes room for as
- * many elements as a server announces. A map of 16,384 ranges with two replicas each takes some 23 MB. */
+/* The number of arrays around it. */
+static unsigned depth_of(const redisReadTask *task)
+{
+    unsigned depth = 0;
+
+    for (const redisReadTask *above = task->parent; above != NULL; above = above->parent)
+        depth++;
+    return depth;
+}
+
+/* An object is bounded, in its depth and in all its bytes. hiredis 1.x frees a nested one by recursion. Each hiredis makes
+ * room for all elements that a server announces. A map of 16,384 ranges, with two replicas each, takes some 23 MB. */
 #define OBJECT_DEPTH 8u
 #define OBJECT_BYTES (UINT64_C(64) << 20)
 
@@ -56,11 +66,8 @@ static bool is_owners(const redisReadTask *task)
 static bool may_build(const redisReadTask *task, uint64_t parts, size_t of_bytes)
 {
     struct reply *reply = reply_of(task);
-    unsigned depth = 0;
 
-    for (const redisReadTask *above = task->parent; above != NULL; above = above->parent)
-        depth++;
-    if (reply->owner == NULL || depth > OBJECT_DEPTH || parts > OBJECT_BYTES)
+    if (reply->owner == NULL || depth_of(task) > OBJECT_DEPTH || parts > OBJECT_BYTES)
         return false;
     reply->object_bytes += sizeof(redisReply) + parts * of_bytes;
     return reply->object_bytes <= OBJECT_BYTES;
@@ -177,11 +184,8 @@ static void discard(void *object)
 
 static void *note_elements(const redisReadTask *task, size_t elements)
 {
-    unsigned depth = 0;
-
-    for (const redisReadTask *above = task->parent; above != NULL; above = above->parent)
-        if (++depth == DEPTH_MAX)
-            return NULL;
+    if (depth_of(task) >= DEPTH_MAX)
+        return NULL;
     if (task->parent == NULL)
         reply_of(task)->elements = elements;
     note(task);

@@ -9,8 +9,8 @@
 #include "sim/reader.h"
 
 #define EVERY_ITEM UINT32_MAX
-#define NEXT_ROOT UINT64_MAX
-enum { LATE_US = 4000000 }; /* the longest that a command is held, and more */
+#define NEXT_ROOT UINT64_MAX /* in place of a root's id: of the one that comes next */
+enum { LATE_US = 4000000 };  /* the longest that a command is held, and more */
 
 /* Verbs whose commands may end a life, or take bits away. */
 #define EVERY_VERB UINT32_MAX

@@ -122,8 +122,8 @@ static bool is_quiet(const struct node *node)
     return node->state == NODE_READY && node->sent.first == NULL && node->touched.first == NULL;
 }
 
-/* Its server may have been a replica meanwhile, and have taken over again. So it is asked once a second. So is a replica,
- * whose primary may have forgotten something. */
+/* Its server may have been a replica meanwhile, and have taken over again. So it is asked once a second. So are a replica,
+ * whose primary may have forgotten something, and a server that is asked by ASK. */
 static bool must_greet(const struct carrier *c, const struct node *node)
 {
     return node->unwritten != NULL && node->state == NODE_READY &&
