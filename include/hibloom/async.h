@@ -108,8 +108,7 @@ HIBLOOM_CHECKED hibloom_status hibloom_async_remove_many(hibloom *filter, const 
                                                          bool *was_in, hibloom_done_fn *done, void *data);
 
 /* A filter that is closed meanwhile fails alone, with ECANCELED; done is called when all others have their answers. If
- * the store is freed, each is not written. A filter's ELOST comes as the whole call ends: other calls on its handle that
- * end before may lack adds, too. EINVAL: n is 0. */
+ * the store is freed, each is not written. EINVAL: n is 0. */
 HIBLOOM_CHECKED hibloom_status hibloom_async_add_pairs(const hibloom_pair *pairs, size_t n, bool *is_new,
                                                        hibloom_status *each, hibloom_done_fn *done, void *data);
 HIBLOOM_CHECKED hibloom_status hibloom_async_contains_pairs(const hibloom_pair *pairs, size_t n, bool *found,

@@ -338,7 +338,8 @@ typedef struct hibloom_pair {
 
 /* The same for n pairs. Their filters are of one store (EINVAL); a filter may come many times. each and the status: as
  * hibloom_open_many. found[i] and is_new[i] are written if each[i] is OK. If each is NULL and one filter fails, items of
- * others may have been added. Round trips: for each 1,000 filters as for one, on each server. */
+ * others may have been added. ELOST is of all its filters then. Round trips: for each 1,000 filters as for one, on each
+ * server. */
 HIBLOOM_CHECKED hibloom_status hibloom_add_pairs(const hibloom_pair *pairs, size_t n, bool *is_new,
                                                  hibloom_status *each);
 HIBLOOM_CHECKED hibloom_status hibloom_contains_pairs(const hibloom_pair *pairs, size_t n, bool *found,

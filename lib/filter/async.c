@@ -22,7 +22,15 @@ static struct how take_done(struct work *work)
     if (work->done != NULL)
         TAILQ_REMOVE(&work->async->works, work, in_works);
     work->done = NULL;
+    work->told = NULL;
     return how;
+}
+
+static void end_task(struct work *work)
+{
+    if (work->told != NULL)
+        *work->told = task_take_told(work->call.task);
+    events_end(&work->async->looped.carrier, &work->call);
 }
 
 static void tell(const struct how *how, hibloom_status status)
@@ -78,7 +86,7 @@ static void deliver(struct looped *looped)
     for (struct call *call; (call = TAILQ_FIRST(&c->ended)) != NULL;) {
         const bool canceled = call->task->status == HIBLOOM_ECANCELED; /* its owner knows that */
         const hibloom_status status = canceled ? HIBLOOM_ECANCELED : events_error(c, call);
-        events_end(c, call);
+        end_task((struct work *)call);
         deliver_one((struct work *)call, status, finish);
     }
     for (struct work *work; (work = TAILQ_FIRST(&async->ended)) != NULL;) {
@@ -132,7 +140,8 @@ void *async_new_work(struct async *async, const struct how *how, size_t size, si
     if (work == NULL)
         (void)error_set(error_of(async), HIBLOOM_ENOMEM, "out of memory");
     else
-        *work = (struct work){.async = async, .done = how->done, .data = how->data, .n = n, .finish = finish_fn};
+        *work = (struct work){
+            .async = async, .done = how->done, .data = how->data, .told = how->told, .n = n, .finish = finish_fn};
     return work;
 }
 
@@ -142,7 +151,7 @@ static hibloom_status refuse(struct work *work)
     struct carrier *c = &work->async->looped.carrier;
     hibloom_status status = events_error(c, &work->call);
 
-    events_end(c, &work->call);
+    end_task(work);
     (void)take_done(work);
     status = work->finish(work, status);
     end_work(work, status);

@@ -28,6 +28,7 @@ struct work {
     hibloom *filter, *other; /* it uses them; NULL: none */
     hibloom_done_fn *done;   /* NULL: it was called, or is not to be: results go nowhere */
     void *data;
+    uint64_t *told; /* as in struct how, while there is a done */
     TAILQ_ENTRY(work) in_works, in_ended;
     size_t n; /* items */
     /* Ends the task; hands the results over. Returns the call's status. NULL: there is nothing to do. */

@@ -16,10 +16,11 @@ struct how {
     bool async;
     hibloom_done_fn *done;
     void *data;
+    uint64_t *told; /* of a part of a call: see task_take_told; NULL: it is a whole call */
 };
 
-#define WAITS(name) (&(const struct how){#name, false, NULL, NULL})
-#define LATER(name) (&(const struct how){#name, true, done, data})
+#define WAITS(name) (&(const struct how){#name, false, NULL, NULL, NULL})
+#define LATER(name) (&(const struct how){#name, true, done, data, NULL})
 
 /* May a call of n items be made so on this store? */
 hibloom_status how_check(hibloom_store *, const struct how *, size_t n);

@@ -23,6 +23,7 @@ struct part {
     struct many *many;
     hibloom *filter;
     size_t first, n; /* its items, or its name */
+    uint64_t told;   /* see task_take_told */
 };
 
 struct many {
@@ -76,6 +77,17 @@ static hibloom_status result(const struct many *m)
     return m->failed_at < m->n ? m->failed : HIBLOOM_OK;
 }
 
+/* The caller learns by `each` which filters may lack adds, or by the call's status that some may. If it learns neither,
+ * the next call on the handle tells it. */
+static void note_told(const struct many *m)
+{
+    const bool tells = m->each != NULL || result(m) == HIBLOOM_ELOST;
+
+    for (const struct part *part = m->parts; part < m->parts + m->parts_n && tells; part++)
+        if (part->told != 0)
+            redis_filter_told(redis_filter_of(part->filter), part->told);
+}
+
 /* To the caller, if it still wants that. */
 static hibloom_status hand_over(struct many *m, bool wanted)
 {
@@ -84,6 +96,8 @@ static hibloom_status hand_over(struct many *m, bool wanted)
 
     if (m->failed != HIBLOOM_OK && keeps_words(m))
         m->store->error = m->error;
+    if (m->opened == NULL)
+        note_told(m);
     if (wanted && m->each != NULL)
         memcpy(m->each, m->statuses, m->n * sizeof *m->each);
     for (size_t i = 0; i < m->count && good; i++)
@@ -102,6 +116,8 @@ static hibloom_status finish(struct work *work, hibloom_status status)
     struct many *m = (struct many *)work;
 
     status = hand_over(m, work->done != NULL);
+    for (size_t i = 0; i < m->parts_n && m->opened == NULL; i++)
+        filter_release(m->parts[i].filter);
     explicit_bzero(&m->wanted, sizeof m->wanted); /* the seed */
     return status;
 }
@@ -192,9 +208,12 @@ static void end_part(const struct part *part, void *room)
         end_open(part);
 }
 
-static void part_ended(void *parts, size_t i, hibloom_status status)
+static void part_ended(void *parts, size_t i, struct task *task, hibloom_status status)
 {
-    note_part((struct part *)parts + i, status);
+    struct part *part = (struct part *)parts + i;
+
+    part->told = task_take_told(task);
+    note_part(part, status);
 }
 
 static void fail_parts(const struct part *parts, size_t n)
@@ -257,14 +276,18 @@ static void part_done(hibloom_status status, void *part)
 static void begin_work(struct part *part)
 {
     struct many *m = part->many;
-    const struct how how = {.async = true, .done = part_done, .data = part};
+    const struct how how = {.async = true, .done = part_done, .data = part, .told = &part->told};
     bool *answers = m->answers != NULL ? m->answers + part->first : NULL;
     hibloom **opened = m->opened != NULL ? m->opened + part->first : NULL;
     const struct links_args call = {.goal = LINKS_OPEN, .made = part->filter, .wanted = &m->wanted, .out = opened};
-    const hibloom_status status = opened != NULL ? how_links(m->store, &call, &how)
-                                                 : how_items(part->filter, m->call, m->items + part->first, part->n,
-                                                             answers, &how);
+    hibloom_status status;
 
+    if (opened != NULL) {
+        status = how_links(m->store, &call, &how);
+    } else {
+        filter_hold(part->filter); /* until the whole call ends */
+        status = how_items(part->filter, m->call, m->items + part->first, part->n, answers, &how);
+    }
     if (status != HIBLOOM_OK)
         part_done(status, part);
 }
@@ -411,7 +434,7 @@ static void make_handles(struct many *m, const char *const *names, const char *s
             status = filter_say(filter, &m->wanted, spec, false);
         note(m, i, status);
         if (status == HIBLOOM_OK)
-            m->parts[m->parts_n++] = (struct part){m, filter, i, 1};
+            m->parts[m->parts_n++] = (struct part){.many = m, .filter = filter, .first = i, .n = 1};
         else
             filter_free(filter);
     }

@@ -87,6 +87,13 @@ static inline struct redis_filter *redis_filter_of(const hibloom *handle)
     return handle->impl;
 }
 
+/* Its caller has learned of so many restarts. */
+static inline void redis_filter_told(struct redis_filter *filter, uint64_t restarts)
+{
+    if (filter->restarts < restarts)
+        filter->restarts = restarts;
+}
+
 /* The links that are known. */
 static inline uint32_t redis_links(const struct redis_filter *filter)
 {

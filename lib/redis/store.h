@@ -10,7 +10,7 @@
 #define REDIS_SERVERS_MAX 1024u
 
 /* Number i has ended so, and base.error has words. */
-typedef void task_ended(void *data, size_t i, hibloom_status);
+typedef void task_ended(void *data, size_t i, struct task *, hibloom_status);
 
 struct redis_store {
     hibloom_store base;

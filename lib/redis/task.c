@@ -231,10 +231,18 @@ void task_tell_restart(struct task *task, uint64_t restarts)
               "call goes on)");
 }
 
+uint64_t task_take_told(struct task *task)
+{
+    const uint64_t restarts = task->told;
+
+    task->told = 0;
+    return restarts;
+}
+
 static void note_told(const struct link *link, uint64_t restarts)
 {
-    if (link != NULL && link->of != NULL && link->of->restarts < restarts)
-        link->of->restarts = restarts;
+    if (link != NULL && link->of != NULL)
+        redis_filter_told(link->of, restarts);
 }
 
 bool task_is_of(const struct task *task, const hibloom *handle)

@@ -175,9 +175,11 @@ bool proof_is_old(uint64_t asked_ns);
 uint64_t task_heard_ns(const struct task *);
 
 /* A server was restarted, or another took over, so often by now: ELOST, to each handle once. Is one of the task's
- * still to be told? The task fails. Its handles count as told once it ends: until then others of theirs fail, too. */
+ * still to be told? The task fails. Its handles count as told once it ends: until then others of theirs fail, too.
+ * Of a part of a call, they count as told by the whole call, which takes the number of restarts before the part ends. */
 bool task_missed_restart(const struct task *, uint64_t restarts);
 void task_tell_restart(struct task *, uint64_t restarts);
+uint64_t task_take_told(struct task *);
 
 /* Is it about that handle's filter? */
 bool task_is_of(const struct task *, const hibloom *);

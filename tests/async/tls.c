@@ -2,7 +2,7 @@
  * words, a handshake that stands still ends in time, and a connection that is cut
  * anywhere is made anew. */
 #include "loops/subject.h"
-#include "support/certificates.h"
+#include "support/served.h"
 #include "support/tls_front.h"
 #include "spec/spec.h"
 
@@ -12,8 +12,6 @@ enum { CALLS = 500 };
 
 static const char text[] = "capacity=10000 error=0.0001 seed=5";
 
-static struct certificates *certificates;
-static struct redis_server *tls_server;
 static uint32_t numbers[CALLS];
 static struct outcome outcomes[CALLS];
 static bool found[CALLS];
@@ -22,16 +20,7 @@ static int set_up(void **state)
 {
     for (uint32_t i = 0; i < CALLS; i++)
         numbers[i] = i;
-    certificates = certificates_make();
-    tls_server = redis_server_start_tls(&certificates->server, NULL);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    redis_server_stop(tls_server);
-    certificates_remove(certificates);
-    return 0;
+    return tls_set_up(state);
 }
 
 enum { RETRY_MS = 20000 };
@@ -199,20 +188,14 @@ int main(void)
         cmocka_unit_test(a_connection_that_is_cut_anywhere_is_made_anew),
     };
 
-    return run_on_each_loop(tests, sizeof tests / sizeof *tests, set_up, tear_down);
+    return run_on_each_loop(tests, sizeof tests / sizeof *tests, set_up, tls_tear_down);
 }
 
 #else
 
-static void tls_works_on_event_loops(void **state)
-{
-    print_message("the library is built without TLS\n");
-    skip();
-}
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(tls_works_on_event_loops)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(tls_is_missing)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,9 +3,9 @@
  * speak no TLS; and signals in between. */
 #include "support/batch.h"
 #include "support/borrowed.h"
-#include "support/certificates.h"
 #include "support/net.h"
 #include "support/scripted_server.h"
+#include "support/served.h"
 #include "support/temp_dir.h"
 #include "support/tls_front.h"
 
@@ -23,22 +23,11 @@
 #include <hiredis/hiredis_ssl.h>
 #include <openssl/err.h>
 
-static struct certificates *certificates;
-static struct redis_server *tls_server;
-
 static int set_up(void **state)
 {
     signal(SIGPIPE, SIG_DFL); /* it would end this program */
-    certificates = certificates_make();
-    tls_server = redis_server_start_tls(&certificates->server, NULL);
+    (void)tls_set_up(state);
     return batch_set_up(state);
-}
-
-static int tear_down(void **state)
-{
-    redis_server_stop(tls_server);
-    certificates_remove(certificates);
-    return 0;
 }
 
 static const char *impatient(const char *uri)
@@ -464,7 +453,7 @@ int main(void)
         cmocka_unit_test(connecting_is_not_ended_by_interruptions),
     };
 
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up, tls_tear_down);
 }
 
 #else
@@ -485,17 +474,11 @@ static void without_tls_each_of_its_uris_is_refused_with_what_to_install(void **
     }
 }
 
-static void tls_fails_as_it_should(void **state)
-{
-    print_message("the library is built without TLS\n");
-    skip();
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_tls_each_of_its_uris_is_refused_with_what_to_install),
-        cmocka_unit_test(tls_fails_as_it_should),
+        cmocka_unit_test(tls_is_missing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

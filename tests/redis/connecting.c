@@ -265,6 +265,24 @@ static void its_words_name_the_server_and_what_may_be_missing(void **state)
     hibloom_store_free(store);
 }
 
+/* Without `each` it says only what failed first. So the other handle has still to be told. */
+static void a_call_that_tells_something_else_does_not_count(void **state)
+{
+    hibloom_store *store = connect_with(redis_server_uri(server), 0, false, NULL);
+    hibloom *old = test_open(store, "old", "bits=64 hashes=1"), *gone;
+    bool found[2];
+
+    redis_server_restart(server);
+    gone = test_open(store, "gone", "bits=64 hashes=1");
+    const hibloom_pair pairs[] = {{gone, {"x", 1}}, {old, {"x", 1}}};
+    assert_ok(hibloom_drop_by_name(store, "gone"), store);
+    assert_status(hibloom_contains_pairs(pairs, 2, found, NULL), HIBLOOM_ENOTFOUND, store);
+    assert_status(hibloom_contains(old, "x", 1, found), HIBLOOM_ELOST, store);
+    hibloom_close(gone);
+    hibloom_close(old);
+    hibloom_store_free(store);
+}
+
 /* The status of the first look-up that gives another one; of the last, where none does. */
 static hibloom_status look_while(hibloom *filter, hibloom_status status)
 {
@@ -339,6 +357,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(one_wait_serves_many_filters, with_replica, without_replica),
         cmocka_unit_test(a_restart_behind_a_refused_info_is_told_later),
         cmocka_unit_test(its_words_name_the_server_and_what_may_be_missing),
+        cmocka_unit_test(a_call_that_tells_something_else_does_not_count),
         cmocka_unit_test(who_accepts_restarts_gets_a_warning_in_the_log),
     };
 

@@ -1,9 +1,9 @@
 /* TLS as it works: whom the library trusts, what it shows, and that a filter over
  * TLS is the filter that it is without. How it fails is in tests/fault/tls.c. */
 #include "support/batch.h"
-#include "support/certificates.h"
 #include "support/redis_cluster.h"
 #include "support/sentinel.h"
+#include "support/served.h"
 #include "support/tls_front.h"
 
 #include <hiredis/hiredis.h>
@@ -15,21 +15,10 @@
 
 #ifdef HIBLOOM_TLS
 
-static struct certificates *certificates;
-static struct redis_server *tls_server;
-
 static int set_up(void **state)
 {
-    certificates = certificates_make();
-    tls_server = redis_server_start_tls(&certificates->server, NULL);
+    (void)tls_set_up(state);
     return batch_set_up(state);
-}
-
-static int tear_down(void **state)
-{
-    redis_server_stop(tls_server);
-    certificates_remove(certificates);
-    return 0;
 }
 
 static const char *trusting(const char *uri)
@@ -225,20 +214,14 @@ int main(void)
         cmocka_unit_test(sentinels_and_their_master_are_reached_over_tls),
     };
 
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up, tls_tear_down);
 }
 
 #else
 
-static void tls_works(void **state)
-{
-    print_message("the library is built without TLS\n");
-    skip();
-}
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(tls_works)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(tls_is_missing)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,8 @@ struct redis_server *server;
 redisContext *redis;
 struct proxy *proxy;
 hibloom_store *ours;
+struct certificates *certificates;
+struct redis_server *tls_server;
 
 int served_set_up(void **state)
 {
@@ -66,4 +68,24 @@ int proxied_tear_down(void **state)
 {
     proxy_stop(proxy);
     return served_tear_down(state);
+}
+
+int tls_set_up(void **state)
+{
+    certificates = certificates_make();
+    tls_server = redis_server_start_tls(&certificates->server, NULL);
+    return 0;
+}
+
+int tls_tear_down(void **state)
+{
+    redis_server_stop(tls_server);
+    certificates_remove(certificates);
+    return 0;
+}
+
+void tls_is_missing(void **state)
+{
+    print_message("the library is built without TLS\n");
+    skip();
 }

@@ -5,6 +5,7 @@
 #ifndef HIBLOOM_TEST_SERVED_H
 #define HIBLOOM_TEST_SERVED_H
 
+#include "certificates.h"
 #include "proxy.h"
 #include "redis_server.h"
 
@@ -31,5 +32,14 @@ long long served_digest(void);
 extern struct proxy *proxy;
 int proxied_set_up(void **state);
 int proxied_tear_down(void **state);
+
+/* A server that speaks TLS, alone, and what it and its clients show. */
+extern struct certificates *certificates;
+extern struct redis_server *tls_server;
+int tls_set_up(void **state);
+int tls_tear_down(void **state);
+
+/* A test that is skipped, where the library is built without TLS. */
+void tls_is_missing(void **state);
 
 #endif

@@ -257,7 +257,7 @@ static bool run_all(struct redis_store *store, struct task **tasks, size_t n, ta
     wait_for_all(b);
     c->in_step = false;
     for (size_t i = 0; i < n; i++) {
-        ended(data, i, events_error(c, &calls[i]));
+        ended(data, i, tasks[i], events_error(c, &calls[i]));
         events_end(c, &calls[i]);
     }
     return_borrowed(c);
