@@ -10,7 +10,7 @@
 
 bool guard_is_stale(const struct link *link)
 {
-    return link->proven_ns == 0 || link->guard_failed || proof_is_old(link->proven_ns);
+    return link->proven_ns == 0 || link->root_failed || link->suspect != 0 || proof_is_old(link->proven_ns);
 }
 
 /* Of a config: what says how many bits and hashes there are. */
@@ -96,10 +96,9 @@ bool guard_is_trailer(struct talk *talk, uint32_t i, const char *trailer, size_t
     if (by_replica) /* that may lag behind, and adds go to the primary */
         return true;
     link->proven_ns = talk->begun_ns;
-    if (i == link->suspect) { /* it is there again: a proof of the root alone says nothing of it */
-        link->guard_failed = false;
+    link->root_failed = link->root_failed && i != 0;
+    if (i == link->suspect) /* it is there again: a proof of the root alone says nothing of it */
         link->suspect = 0;
-    }
     return true;
 }
 
@@ -438,6 +437,8 @@ void guard_note_other(struct talk *talk, uint32_t i)
     talk->diagnose = diagnose;
     talk->other_key = i;
     talk->task.link->server->stats.guards_failed++;
-    talk->task.link->suspect = i;
-    talk->task.link->guard_failed = true;
+    if (i == 0)
+        talk->task.link->root_failed = true;
+    else
+        talk->task.link->suspect = i;
 }

@@ -64,7 +64,8 @@ bool guard_is_stale(const struct link *);
 
 /* Key i is another one. What happened to it is read then, and the talk fails with
  * ENOTFOUND, EMISMATCH or ECORRUPT, in words that say what to do. Of a further link the
- * root of its filter is read, too: that tells whether the filter is gone, or has lost the link. */
+ * root of its filter is read, too: that tells whether the filter is gone, or has lost the link.
+ * From then on adds ask this key first, until it is good again. */
 void guard_note_other(struct talk *, uint32_t i);
 
 /* Fails for a further link of that name, which is not there any more, of a filter that is. */
