@@ -138,10 +138,10 @@ static enum fate meet(struct wire *wire, const struct decision *d)
     return FATE_HELD;
 }
 
-/* Others may meet what has happened to the keys of a script before that comes. */
+/* Others may meet what has happened to the keys of a script before that comes. A command waits so only once. */
 static enum fate meet_first(struct wire *wire, const struct decision *d)
 {
-    if ((d->arg >> 10) % 2 == 0 || strncmp(d->at.place, "EVAL", 4) != 0)
+    if (wire->met || (d->arg >> 10) % 2 == 0 || strncmp(d->at.place, "EVAL", 4) != 0)
         return FATE_GOES_ON;
     note(CAUSE_CONNECTION);
     return meet(wire, d);
