@@ -120,17 +120,21 @@ static unsigned times_new(const struct call *c, const bool *answers, size_t at)
 
 bool grew_apart(int name)
 {
-    const bool misled = memchr(world.misled, true, sizeof world.misled) != NULL;
+    const bool misled = world_had(FAULT_ISOLATE) && memchr(world.misled, true, sizeof world.misled) != NULL;
 
-    return misled && world_had(FAULT_ISOLATE) && kind_of(name)->growing && world.last_us[CAUSE_LOSS] != 0;
+    return (misled || copy_came_back()) && kind_of(name)->growing && world.last_us[CAUSE_LOSS] != 0;
 }
 
-/* A server that was a replica meanwhile tells so within a second. Until then near items are not sent. One part of pairs may
- * end before another part hears of it. A growing filter is asked several times, and may hear of it behind the first. */
-static bool knows_an_older_run(const struct call *c)
+/* Near items are not sent: one as old as its age allows, and one that an older copy lacks. A server that was a replica
+ * meanwhile tells so within a second. One part of pairs may end before another part hears of it. A growing filter is asked
+ * several times, and may hear of it behind the first. */
+static bool goes_by_near(const struct call *c)
 {
-    return world.plan->client[c->client].near == 1 && world.plan->topology == STANDALONE &&
-           (!world_told(c->client, root_key(c->name)) || ((c->by_pairs || kind_of(c->name)->growing) && !c->knew_run));
+    const uint64_t near = world.plan->client[c->client].near;
+    const bool untold = !world_told(c->client, root_key(c->name)) ||
+                        ((c->by_pairs || kind_of(c->name)->growing) && !c->knew_run);
+
+    return near >= 2 || (near == 1 && (copy_came_back() || (world.plan->topology == STANDALONE && untold)));
 }
 
 static void check_new(const struct call *c, int item, unsigned is_new, bool first)
@@ -141,7 +145,7 @@ static void check_new(const struct call *c, int item, unsigned is_new, bool firs
 
     if (kind->bare || c->lives != n->lives || world.stale[c->client] ||
         (windows_depends_on_clocks(c->name) && world.plan->topology != STANDALONE) || n->seen.status != 0 ||
-        grew_apart(c->name) || world.plan->client[c->client].near >= 2 || knows_an_older_run(c)) {
+        grew_apart(c->name) || goes_by_near(c)) {
         n->untold_adds |= bit; /* it may have won */
         return;
     }
@@ -236,8 +240,7 @@ static void check_added(struct call *c, int item)
                       (kind->bare && (somebody_may_remove(c->name) || caused(CAUSE_KEYS, 1))) ||
                       /* a key that one server forgets comes back from another one */
                       (caused(CAUSE_KEYS, c->begun_us) && caused(CAUSE_SLOTS, c->begun_us));
-    const bool from_cache = settings->near >= 2 /* what is as old as its age allows */ ||
-                            (settings->near == 1 && copy_came_back()) || knows_an_older_run(c);
+    const bool from_cache = goes_by_near(c);
 
     if (is_add(c) && !settings->loop && settings->near < 2 && c->times == 1 && !world.by_primary[c->client])
         fail_call(c, "the add of item %d to '%s' is OK, but no primary was asked", item, oracle_name(c->name));

@@ -145,7 +145,8 @@ void items_begin(const struct call *);
 void items_end(const struct call *, hibloom_status);  /* whatever has become of it */
 void items_check(struct call *, const bool *answers); /* it is OK */
 bool items_cover(int name, int item);                 /* items that others may have added cover all bits of this one */
-/* A primary that had lost its office may have been told of a growth: who has met its heir before it is not. */
+/* A primary that had lost its office may have been told of a growth: who has met its heir before it is not. An older copy
+ * of a root may have forgotten one. */
 bool grew_apart(int name);
 bool copy_came_back(void); /* an older copy was put in a filter's place by hand: nothing tells of it */
 
