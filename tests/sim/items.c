@@ -222,6 +222,47 @@ static bool replicas_have(int name, struct blob item, int wanted)
     return wanted == replicas ? found == choices : found > 0;
 }
 
+/* Whether a replica still has the keys of the item, and would find them without it. */
+static bool replica_keeps_without(const struct link_seen *now, struct blob item)
+{
+    struct link_seen link = *now;
+    struct position_seen at[READER_HASHES];
+
+    reader_positions(&link.root.text, item, at);
+    for (uint32_t i = 0; i < link.root.text.hashes; i++) {
+        const struct blob *string = fetch_replica(NULL, key_of(&link, at[i].key));
+        struct record_seen record = {.is_record = false};
+        if (string != NULL)
+            reader_record(*string, &record);
+        if (!record.is_record || record.id != link.ids[at[i].key])
+            return false;
+        link.lost[at[i].key] = false;
+    }
+    return !reader_link_has(fetch_replica, &link, item);
+}
+
+/* The item's key has gone during the call, and no replica need know of that yet. One that takes over now has the key again,
+ * and so must have the item (hibloom.h, min_replicas). */
+static void check_kept_of_gone(const struct call *c, int item)
+{
+    const struct name *n = &names[c->name];
+    const struct kind *kind = kind_of(c->name);
+    const struct link_seen *link = &n->seen.link[0];
+    const uint64_t replicas = world.plan->replicas;
+
+    if (!is_add(c) || replicas == 0 || world.plan->client[c->client].min_replicas != replicas ||
+        n->seen.status != HIBLOOM_ECORRUPT || n->seen.links != 1 || kind->growing || kind->window || kind->counting ||
+        memcmp(c->ids, link->ids, link->root.keys * sizeof *link->ids) != 0 || somebody_may_remove(c->name) ||
+        world.stale[c->client] || caused(CAUSE_LOSS, c->begun_us) || caused(CAUSE_RESTART, c->begun_us) ||
+        caused(CAUSE_SLOTS, 1) || !all_have_replicas(&n->seen, (int)replicas))
+        return;
+    const unsigned choices = replicas == 1 ? 1 : 1u << world.plan->shards;
+    for (at_replicas = 0; at_replicas < choices; at_replicas++)
+        if (replica_keeps_without(link, oracle_item(item)))
+            fail_call(c, "the add of item %d to '%s' is OK, but replicas have its key without it", item,
+                      oracle_name(c->name));
+}
+
 bool copy_came_back(void)
 {
     return world_had(FAULT_STRANGER) && caused(CAUSE_LOSS, 1);
@@ -252,6 +293,8 @@ static void check_added(struct call *c, int item)
     if (kind->growing && there != 0 && !lost && !from_cache && !forgotten && !grew_apart(c->name) &&
         !reader_has(world_fetch, &n->seen, oracle_item(item), 0))
         fail_call(c, "the add of item %d to '%s' is OK, but no root tells of its link", item, oracle_name(c->name));
+    if (there == 0)
+        check_kept_of_gone(c, item);
     if (there == 0 || n->seen.status != 0 || (lost && kind->window)) /* of an older life, or period */
         return;
     n->low[item] += is_add(c) ? (int)c->times : 1;
