@@ -252,7 +252,6 @@ static void its_words_name_the_server_and_what_may_be_missing(void **state)
     hibloom_store *store = connect_with(redis_server_uri(server), 0, false, NULL);
     hibloom *filter = test_open(store, "words", "capacity=1000 error=0.000001");
     hibloom_info info;
-
     char where[32];
 
     snprintf(where, sizeof where, "127.0.0.1:%d", redis_server_port(server));
@@ -317,7 +316,7 @@ static void a_restart_behind_a_refused_info_is_told_later(void **state)
     test_command(redis, "DEL seen");
 }
 
-static void who_accepts_restarts_gets_a_warning_in_the_log(void **state)
+static void warnings_tell_of_a_restart_and_of_a_server_that_is_away(void **state)
 {
     struct log log = {0};
     hibloom_store *store = connect_with(redis_server_uri(server), RETRY_MS, true, &log);
@@ -332,6 +331,13 @@ static void who_accepts_restarts_gets_a_warning_in_the_log(void **state)
         assert_int_equal(log.forgot, i);
         assert_int_equal(test_stats(store).restarts, i);
     }
+    log = (struct log){0};
+    redis_server_kill(server); /* it is tried a dozen times, and that is told when it begins */
+    hibloom_store_deadline(store, 1500);
+    assert_status(hibloom_add(filter, "x", 1, &is_new), HIBLOOM_EIO, store);
+    assert_in_range(log.warnings, 1, 2);
+    redis_server_restart(server);
+    hibloom_store_deadline(store, 0);
     assert_dropped(filter, store);
     hibloom_store_free(store);
 }
@@ -358,7 +364,7 @@ int main(void)
         cmocka_unit_test(a_restart_behind_a_refused_info_is_told_later),
         cmocka_unit_test(its_words_name_the_server_and_what_may_be_missing),
         cmocka_unit_test(a_call_that_tells_something_else_does_not_count),
-        cmocka_unit_test(who_accepts_restarts_gets_a_warning_in_the_log),
+        cmocka_unit_test(warnings_tell_of_a_restart_and_of_a_server_that_is_away),
     };
 
     return cmocka_run_group_tests(tests, set_up, served_tear_down);

@@ -1,21 +1,12 @@
-/* A server that is dead, under calls that keep coming: the store keeps one pause for it, whatever their number, and
- * the log is told once. And one event takes a few answers. (A loop that stood still is simulated.) */
+/* Others have their turn: one event takes a few answers. */
 #include "loops/subject.h"
 
 #include <sys/ioctl.h>
 
-enum { CALLS = 600, LOGGED_MAX = 8, ATTEMPTS_MAX = 40 };
-
 static struct redis_server *server;
-static unsigned warnings;
-
-static void count_warning(hibloom_log_level level, const char *line, void *data)
-{
-    warnings += level == HIBLOOM_LOG_WARNING;
-}
-
-static const char *const patience[] = {"retry", "20s", "accept_restarts", "yes", NULL};
-static const hibloom_setup patient = {.size = sizeof patient, .options = patience, .log = count_warning};
+static bool found;
+static hibloom_loop inner;
+static int watched; /* the store's socket */
 
 static int set_up(void **state)
 {
@@ -23,47 +14,6 @@ static int set_up(void **state)
         server = redis_server_start_tcp(NULL);
     return 0;
 }
-
-static bool found;
-
-static uint64_t connections(const hibloom_store *async)
-{
-    hibloom_stats stats;
-
-    hibloom_get_stats(async, &stats, sizeof stats);
-    return stats.connections;
-}
-
-static void a_dead_server_is_tried_at_one_pace(void **state)
-{
-    static struct outcome outcomes[CALLS];
-    void *loop = loop_class->open();
-    hibloom_store *async = async_store(loop, redis_server_uri(server), &patient);
-    hibloom *filter = async_filter(loop, async, TEST_NAME, "bits=8192 hashes=4 seed=5eed");
-    const uint64_t before = connections(async);
-
-    memset(outcomes, 0, sizeof outcomes);
-    warnings = 0;
-    redis_server_kill(server);
-    for (size_t i = 0; i < CALLS; i++, test_sleep_ms(5)) {
-        assert_ok(hibloom_async_contains(filter, "x", 1, &found, on_done, &outcomes[i]), async);
-        loop_class->turn(loop);
-    }
-    assert_in_range(connections(async) - before, 3, ATTEMPTS_MAX);
-    assert_in_range(warnings, 1, LOGGED_MAX);
-    redis_server_restart(server);
-    await_all(loop, outcomes, CALLS);
-    for (size_t i = 0; i < CALLS; i++)
-        assert_int_equal(outcomes[i].status, HIBLOOM_ENOTFOUND); /* it came back empty */
-    hibloom_close(filter);
-    hibloom_store_free(async);
-    close_loop(loop);
-}
-
-/* ---- Others have their turn ---------------------------------------------------------------------- */
-
-static hibloom_loop inner;
-static int watched; /* the store's socket */
 
 static int watch(void *data, int fd, int events, void **slot, hibloom_store *store)
 {
@@ -91,7 +41,7 @@ static void one_event_takes_a_few_answers(void **state)
     inner = loop_class->functions(loop);
     const hibloom_loop outer = {sizeof outer, inner.data, watch, inner.timer};
     hibloom_store *async = NULL;
-    assert_ok(hibloom_async_connect(&async, redis_server_uri(server), &patient, &outer), async);
+    assert_ok(hibloom_async_connect(&async, redis_server_uri(server), NULL, &outer), async);
     hibloom *filter = async_filter(loop, async, TEST_NAME, "bits=8192 hashes=4 seed=5eed");
     memset(outcomes, 0, sizeof outcomes);
     for (size_t i = 0; i < MANY; i++)
@@ -107,7 +57,6 @@ static void one_event_takes_a_few_answers(void **state)
     const size_t before = answered(outcomes, MANY);
     hibloom_ready(async, watched, HIBLOOM_READ);
     const size_t at_once = answered(outcomes, MANY) - before;
-    print_message("%s: %zu answers at one event\n", loop_class->name, at_once);
     assert_in_range(at_once, 1, FEW);
     await_all(loop, outcomes, MANY);
     hibloom_store_free(async);
@@ -119,7 +68,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_event_takes_a_few_answers),
-        cmocka_unit_test(a_dead_server_is_tried_at_one_pace),
     };
     const int result = run_on_each_loop(tests, sizeof tests / sizeof *tests, set_up, NULL);
 
