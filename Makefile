@@ -144,6 +144,9 @@ $(BUILD)/examples/%: $(BUILD)/examples/%.o $(BUILD)/libhibloom.a
 $(REPLAYS): $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/replay.o $(LIB_OBJ)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpthread $(LIBS)
 
+# A test runs for a moment: more of the compiler's time is not worth it.
+$(PROGRAMS:%=%.o) $(SUPPORT): CFLAGS_ += -O1
+
 # On four event loops.
 LOOPS    := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/async/loops/*.c))
 $(filter $(BUILD)/tests/async/%,$(PROGRAMS)): $(BUILD)/tests/async/%: $(BUILD)/tests/async/%.o $(LOOPS) $(SUPPORT) $(LIB_OBJ)
