@@ -169,8 +169,8 @@ typedef struct hibloom_setup {
  * commands: one round trip more. A Sentinel is asked as often who the master is. If it does not answer within 0.1 s, or
  * half of the call's time, the call goes on. Another run may lack acknowledged adds. So each handle gets ELOST once,
  * before it sends anything. A look-up or remove that is under way gets it in the middle. An add that is under way goes
- * on, and the next call gets ELOST. With retry= it first adds once more what it had added, but not to a counting
- * filter. If an add returns ELOST, nothing was added: call again. With min_replicas, replicas have all such adds. */
+ * on, and the next call gets ELOST. With retry= an add under way sends its items once more, but not to a counting
+ * filter. If an add returns ELOST, nothing was added: add again what may be missing, and then call again. With min_replicas, replicas have all such adds. */
 HIBLOOM_CHECKED hibloom_status hibloom_connect(hibloom_store **out, const char *uri, const hibloom_setup *setup);
 
 /* A store on the caller's blocking connection, of the same hiredis. The store does not close it, does not change its
@@ -231,8 +231,8 @@ HIBLOOM_API void hibloom_store_free(hibloom_store *store);
  *   a further link of a growing filter was lost    ECORRUPT     hibloom_reopen; if that fails, hibloom_drop,
  *                                                               hibloom_reopen, and fill it
  *   SET overwrote it                               ENOTFOUND    delete the key by hand
- *   its end was altered                            ECORRUPT     delete its keys by hand; cut short or lengthened, it
- *                                                               is EMISMATCH for hibloom_open
+ *   its end was altered                            ECORRUPT     hibloom_reopen; if that fails, delete its keys by
+ *                                                               hand. Cut short or lengthened: EMISMATCH at open
  *   another client makes or removes it             EBUSY        try again
  *   the name holds a list, a set, ...              EMISMATCH    choose another name
  *   hibloom_clear                                  OK           nothing: it is the same filter, empty
@@ -338,8 +338,8 @@ typedef struct hibloom_pair {
 
 /* The same for n pairs. Their filters are of one store (EINVAL); a filter may come many times. each and the status: as
  * hibloom_open_many. found[i] and is_new[i] are written if each[i] is OK. If each is NULL and one filter fails, items of
- * others may have been added. ELOST is of all its filters then. Round trips: for each 1,000 filters as for one, on each
- * server. */
+ * others may have been added. One ELOST stands for all its filters then. With each the call may be OK though all
+ * filters have failed. Round trips: for each 1,000 filters as for one, on each server. */
 HIBLOOM_CHECKED hibloom_status hibloom_add_pairs(const hibloom_pair *pairs, size_t n, bool *is_new,
                                                  hibloom_status *each);
 HIBLOOM_CHECKED hibloom_status hibloom_contains_pairs(const hibloom_pair *pairs, size_t n, bool *found,
@@ -527,7 +527,7 @@ typedef struct hibloom_stats { /* since the store was made */
     uint64_t bytes_sent;       /* of commands */
     uint64_t bytes_received;   /* of answers; 0 on a borrowed connection of an event loop */
     uint64_t round_trips;      /* answers that were waited for */
-    uint64_t connections;      /* made */
+    uint64_t connections;      /* begun, those that failed included */
     uint64_t retries;          /* of exchanges (the commands on one key) after a failure */
     uint64_t redirects;        /* exchanges sent again to another node of the cluster: MOVED or ASK */
     uint64_t in_doubt;         /* commands sent again whose first answer was lost, and bitmaps that a server lost */

@@ -30,7 +30,7 @@ static void grow_to(struct backend *b, const char *text, size_t n, double error)
     size_t is_new = 0;
 
     for (size_t done = 0, part = 1; done < n; done += part, part *= 3) {
-        char prefix[16];
+        char prefix[24];
         snprintf(prefix, sizeof prefix, "in%zu,", done);
         is_new += items_add(filter, b->store, prefix, part);
         assert_int_equal(items_count(filter, b->store, prefix, part), part);
