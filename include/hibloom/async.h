@@ -15,6 +15,8 @@
  *    out. An add that is cut off may leave bits, as the add of a killed process: see "Items" in hibloom.h.
  *  - Calls that are pending at once may be carried out in any order. If a server forgot, each look-up and remove that
  *    is pending gets ELOST, and so does each call that begins before the first `done` says so. Adds that were sent go on.
+ *    Those of pairs, and to a counting filter, may be missing though they are OK later. So wait until no call on the
+ *    handle is pending, and then add again what may be missing.
  *  - Above `in_flight` items (an option of the store), calls return EBUSY: call again after some done. A call without
  *    items counts as one. If nothing is in flight, a call of any size is accepted.
  *  - A store, its filters and its loop serve one thread.

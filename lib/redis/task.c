@@ -233,7 +233,7 @@ void task_tell_restart(struct task *task, uint64_t restarts)
 
 uint64_t task_take_told(struct task *task)
 {
-    const uint64_t restarts = task->told;
+    const uint64_t restarts = task->status == HIBLOOM_ELOST ? task->told : 0;
 
     task->told = 0;
     return restarts;
@@ -256,8 +256,9 @@ void task_end(struct task *task)
 
     for (uint32_t i = 0; task_has_failed(task) && filter != NULL && i < redis_links(filter); i++)
         near_forget(redis_link(filter, i));
-    note_told(task->link, task->told);
-    note_told(task->from, task->told);
+    const uint64_t told = task_take_told(task);
+    note_told(task->link, told);
+    note_told(task->from, told);
     for (struct said *said; (said = task->said) != NULL;) {
         task->said = said->next;
         alloc.free(said);

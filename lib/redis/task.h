@@ -115,7 +115,7 @@ struct task {
     enum refusal refusal;
     const char *words; /* these three are a failure */
     struct said *said; /* all words so far: task_end frees them */
-    uint64_t told;     /* the number of restarts that its ELOST tells of; 0: none */
+    uint64_t told;     /* the number of restarts that its ELOST tells of; see task_take_told */
     unsigned pause_ms;
     bool keeps;     /* TASK_KEEP comes next */
     bool elsewhere; /* it has failed, and the server has nothing to do with that */
@@ -175,8 +175,9 @@ bool proof_is_old(uint64_t asked_ns);
 uint64_t task_heard_ns(const struct task *);
 
 /* A server was restarted, or another took over, so often by now: ELOST, to each handle once. Is one of the task's
- * still to be told? The task fails. Its handles count as told once it ends: until then others of theirs fail, too.
- * Of a part of a call, they count as told by the whole call, which takes the number of restarts before the part ends. */
+ * still to be told? The task fails. Its handles count as told once it ends with that: until then others of theirs fail,
+ * too. Of a part of a call, they count as told by the whole call, which takes the number of restarts before the part ends.
+ * 0: none, or the failure was mended. */
 bool task_missed_restart(const struct task *, uint64_t restarts);
 void task_tell_restart(struct task *, uint64_t restarts);
 uint64_t task_take_told(struct task *);
