@@ -1,4 +1,4 @@
-/* Nodes say of themselves no host, or a host name; they want a password; nobody has a slot; there are too few replicas. */
+/* Nodes say of themselves no host, or a host name; they want a password; and nobody has a slot. */
 #include "spec/spec.h"
 #include "support/items.h"
 #include "support/redis_cluster.h"
@@ -127,43 +127,6 @@ static void keys_of_slots_that_nobody_has_are_unavailable_and_others_work(void *
     redis_cluster_stop(cluster);
 }
 
-/* ---- Replicas ---------------------------------------------------------------------------- */
-
-#define ROOMY "capacity=10000 error=1e-9 segments=12 seed=1"
-
-static int with_replicas(void **state)
-{
-    *state = redis_cluster_start(&(struct redis_cluster_options){.primaries = PRIMARIES, .replicas = 1});
-    return 0;
-}
-
-static int without_replicas(void **state)
-{
-    redis_cluster_stop(*state);
-    return 0;
-}
-
-static void more_replicas_than_there_are_is_said_in_words(void **state)
-{
-    struct redis_cluster *cluster = *state;
-    hibloom_store *store = test_connect(redis_cluster_uri(cluster), NULL), *careful;
-
-    hibloom_close(test_open(store, "seen", ROOMY)); /* to make it would wait, too */
-    hibloom_store_free(store);
-    careful = test_connect(
-        with_options(redis_cluster_uri(cluster), "command_timeout=1s&min_replicas=2&replicas_timeout=900ms"), NULL);
-    hibloom *filter = test_open(careful, "seen", ROOMY);
-    hibloom_store_deadline(careful, 800);
-    assert_fails(hibloom_add_many(filter, items, ITEMS, answers), HIBLOOM_EUNAVAILABLE, careful,
-                 "min_replicas asks for 2");
-    hibloom_store_deadline(careful, 0);
-    assert_ok(hibloom_contains_many(filter, items, ITEMS, answers), careful);
-    assert_int_equal(test_count_true(answers, ITEMS), ITEMS); /* they are in, all the same */
-    hibloom_close(filter);
-    assert_ok(hibloom_drop_by_name(careful, "seen"), careful);
-    hibloom_store_free(careful);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -171,7 +134,6 @@ int main(void)
         cmocka_unit_test(nodes_may_have_names),
         cmocka_unit_test(each_node_is_given_the_password),
         cmocka_unit_test(keys_of_slots_that_nobody_has_are_unavailable_and_others_work),
-        cmocka_unit_test_setup_teardown(more_replicas_than_there_are_is_said_in_words, with_replicas, without_replicas),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -375,6 +375,19 @@ static hibloom_status merge_items(hibloom *into, struct running *r)
     return status;
 }
 
+/* A replacement may go on though it has met another run of a server. That is still to be told. */
+static void check_told_of_replacing(struct client *c, const struct running *r, uint64_t runs)
+{
+    bool found;
+
+    if (r->count == 0 || stats_of(c).restarts == runs || world.plan->client[c->id].accept_restarts)
+        return;
+    const hibloom_status status = hibloom_contains(r->other, r->items[0].data, r->items[0].len, &found);
+    if (status != HIBLOOM_ELOST && status != HIBLOOM_ENOMEM)
+        fail_call(r->calls, "another run of a server was met meanwhile, but what replaces '%s' does not tell",
+                  oracle_name(r->calls[0].name));
+}
+
 /* A filter of another name, which gets the items, takes the place. */
 static const char *name_new(struct running *r)
 {
@@ -386,11 +399,14 @@ static hibloom_status replace(struct client *c, struct running *r)
 {
     const int name = r->calls[0].name;
     hibloom_status status = hibloom_open(&r->other, c->store, name_new(r), text_of(name, c->id));
+    const uint64_t runs = stats_of(c).restarts;
 
     if (status == HIBLOOM_OK)
         status = hibloom_add_many(r->other, r->items, r->count, NULL);
     if (status == HIBLOOM_OK)
         status = hibloom_replace(r->other, oracle_name(name));
+    if (status == HIBLOOM_OK)
+        check_told_of_replacing(c, r, runs);
     free_other(r);
     return status;
 }
