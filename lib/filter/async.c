@@ -290,7 +290,7 @@ hibloom_status hibloom_async_connect(hibloom_store **out, const char *uri, const
     const bool good = loop != NULL && loop->size >= sizeof *loop && loop->watch != NULL && loop->timer != NULL;
     struct store_settings *settings = NULL;
     struct error error;
-    const hibloom_status status = good ? settings_make(&settings, uri, setup, &error)
+    const hibloom_status status = good ? settings_make(&settings, false, uri, setup, &error)
                                        : error_set(&error, HIBLOOM_EINVAL,
                                                    "hibloom_loop needs its size, watch and timer");
     struct async *async = settings != NULL ? make(settings, &loop_pipes) : NULL;
@@ -307,7 +307,7 @@ hibloom_status hibloom_async_borrow(hibloom_store **out, struct redisAsyncContex
     const bool good = context != NULL && context->err == 0 && (context->c.flags & REDIS_BLOCK) == 0;
     struct store_settings *settings = NULL;
     struct error error;
-    const hibloom_status status = good ? settings_make_borrowed(&settings, setup, &error)
+    const hibloom_status status = good ? settings_make(&settings, true, NULL, setup, &error)
                                        : error_set(&error, HIBLOOM_EINVAL,
                                                    "not an asynchronous hiredis context that is alive");
     struct async *async = settings != NULL ? make(settings, &lent_pipes) : NULL;
@@ -315,7 +315,6 @@ hibloom_status hibloom_async_borrow(hibloom_store **out, struct redisAsyncContex
     if (async == NULL)
         return store_unmade(out, status == HIBLOOM_OK ? HIBLOOM_ENOMEM : status, &error);
     async->looped.theirs = context;
-    async->looped.carrier.borrowed = true;
     *out = async->looped.store;
     return HIBLOOM_OK;
 }

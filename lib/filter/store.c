@@ -39,7 +39,7 @@ hibloom_status hibloom_connect(hibloom_store **out, const char *uri, const hiblo
 {
     struct store_settings *settings = NULL;
     struct error error;
-    hibloom_status status = settings_make(&settings, uri, setup, &error);
+    hibloom_status status = settings_make(&settings, false, uri, setup, &error);
 
     *out = NULL;
     if (status != HIBLOOM_OK)
@@ -47,7 +47,7 @@ hibloom_status hibloom_connect(hibloom_store **out, const char *uri, const hiblo
     else if (settings->uri.kind == URI_MEMORY)
         status = connect_memory(out, settings);
     else
-        status = blocking_connect(out, settings);
+        status = blocking_make(out, settings, NULL);
     return without_memory_none(out, status);
 }
 
@@ -61,8 +61,8 @@ hibloom_status hibloom_borrow(hibloom_store **out, struct redisContext *context,
     if (context == NULL || (context->flags & REDIS_BLOCK) == 0)
         status = error_set(&error, HIBLOOM_EINVAL, "not a blocking hiredis context");
     if (status == HIBLOOM_OK)
-        status = settings_make_borrowed(&settings, setup, &error);
-    status = status == HIBLOOM_OK ? blocking_borrow(out, context, settings) : store_unmade(out, status, &error);
+        status = settings_make(&settings, true, NULL, setup, &error);
+    status = status == HIBLOOM_OK ? blocking_make(out, settings, context) : store_unmade(out, status, &error);
     return without_memory_none(out, status);
 }
 

@@ -52,11 +52,12 @@ static hibloom_status take_setup(struct store_settings *s, const hibloom_setup *
     return status == HIBLOOM_OK ? options_read(s, (const char *const *)(const void *)s->pairs, error) : status;
 }
 
-static hibloom_status make(struct store_settings **out, bool borrowed, const char *uri, const hibloom_setup *setup,
-                           struct error *error)
+hibloom_status settings_make(struct store_settings **out, bool borrowed, const char *uri, const hibloom_setup *setup,
+                             struct error *error)
 {
+    if (!borrowed && uri == NULL)
+        return error_set(error, HIBLOOM_EINVAL, "the URI is NULL");
     struct store_settings *s = alloc.calloc(1, sizeof *s);
-
     if (s == NULL)
         return error_set(error, HIBLOOM_ENOMEM, "out of memory");
     s->borrowed = borrowed;
@@ -75,19 +76,6 @@ static hibloom_status make(struct store_settings **out, bool borrowed, const cha
     else
         settings_free(s);
     return status;
-}
-
-hibloom_status settings_make(struct store_settings **out, const char *uri, const hibloom_setup *setup,
-                             struct error *error)
-{
-    if (uri == NULL)
-        return error_set(error, HIBLOOM_EINVAL, "the URI is NULL");
-    return make(out, false, uri, setup, error);
-}
-
-hibloom_status settings_make_borrowed(struct store_settings **out, const hibloom_setup *setup, struct error *error)
-{
-    return make(out, true, NULL, setup, error);
 }
 
 void settings_free(struct store_settings *s)

@@ -9,7 +9,7 @@ struct redisContext;
 
 struct store_settings {
     struct uri uri; /* of a borrowed connection: nothing */
-    bool borrowed;
+    bool borrowed;  /* the connection is the caller's */
     struct store_options options;
     const char *texts[OPTIONS]; /* in force, in the order of the table; NULL: none */
     void (*log)(hibloom_log_level, const char *line, void *data);
@@ -20,10 +20,10 @@ struct store_settings {
     char replicas_text[8];
 };
 
-/* Copies both; end with settings_free on OK. The second: of a borrowed connection. setup NULL: defaults.
+/* Copies both; end with settings_free on OK. A borrowed connection has no URI. setup NULL: defaults.
  * EINVAL, ERANGE, ENOTSUP, ENOMEM; words in *error. */
-hibloom_status settings_make(struct store_settings **out, const char *uri, const hibloom_setup *, struct error *);
-hibloom_status settings_make_borrowed(struct store_settings **out, const hibloom_setup *, struct error *);
+hibloom_status settings_make(struct store_settings **out, bool borrowed, const char *uri, const hibloom_setup *,
+                             struct error *);
 
 /* Overwrites the password before it frees. NULL: nothing. */
 void settings_free(struct store_settings *);

@@ -150,7 +150,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 2)
         return 0;
     const enum kind kind = (enum kind)(data[0] % KINDS);
-    REQUIRE(settings_make(&settings, uris[kind], &setup, &error) == HIBLOOM_OK);
+    REQUIRE(settings_make(&settings, false, uris[kind], &setup, &error) == HIBLOOM_OK);
     REQUIRE(topology_make(&topology, &settings->uri));
     redisReader *reader = redisReaderCreate();
     REQUIRE(reader != NULL);

@@ -70,7 +70,7 @@ static void require_secret_kept(const char *text)
     for (; *text != '\0'; text++)
         len += (size_t)snprintf(planted + len, room - len, *text == '~' ? SECRET : "%c", *text);
     planted[len] = '\0';
-    if (settings_make(&settings, planted, NULL, &error) == HIBLOOM_OK) {
+    if (settings_make(&settings, false, planted, NULL, &error) == HIBLOOM_OK) {
         settings_free(settings);
     } else {
         REQUIRE(strstr(error.words, SHOWN) == NULL);
@@ -85,7 +85,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *text = fuzz_copy(data, size, 1);
     struct store_settings *settings;
     struct error error = {0};
-    const hibloom_status status = settings_make(&settings, text, NULL, &error);
+    const hibloom_status status = settings_make(&settings, false, text, NULL, &error);
 
     if (status == HIBLOOM_OK) {
         require_sound(&settings->uri);

@@ -145,7 +145,7 @@ static struct carrier *carrier_of(const char *uri)
     struct store_settings *settings = NULL;
     struct error error;
 
-    assert_ok(settings_make(&settings, uri, NULL, &error), NULL);
+    assert_ok(settings_make(&settings, false, uri, NULL, &error), NULL);
     carrier = (struct carrier){0};
     assert_true(setup_make(&carrier, settings, &no_pipes));
     return &carrier;

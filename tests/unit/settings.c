@@ -16,7 +16,7 @@ static hibloom_status try_to_make(struct store_settings **s, const char *uri, co
     const hibloom_setup setup = {.size = sizeof setup, .options = pairs};
 
     *s = NULL;
-    return uri != NULL ? settings_make(s, uri, &setup, error) : settings_make_borrowed(s, &setup, error);
+    return settings_make(s, uri == NULL, uri, &setup, error);
 }
 
 static struct store_settings *make(const char *uri, const char *const *pairs)
@@ -349,7 +349,7 @@ static void a_setup_of_another_size_is_read_as_far_as_both_know_it(void **state)
         assert_non_null(block);
         memcpy(block, &all, sizes[i] < sizeof all ? sizes[i] : sizeof all);
         memcpy(block, &sizes[i], sizeof sizes[i]);
-        assert_ok(settings_make(&s, "redis://h", (const hibloom_setup *)(const void *)block, &error), NULL);
+        assert_ok(settings_make(&s, false, "redis://h", (const hibloom_setup *)(const void *)block, &error), NULL);
         free(block);
         assert_int_equal(s->options.retry_ms, sizes[i] > offsetof(hibloom_setup, options) ? 7000 : 0);
         assert_int_equal(s->data != NULL, sizes[i] >= sizeof all);
@@ -357,7 +357,7 @@ static void a_setup_of_another_size_is_read_as_far_as_both_know_it(void **state)
     }
     struct store_settings *s = NULL;
     struct error error;
-    assert_status(settings_make(&s, "redis://h", &(hibloom_setup){.options = pairs}, &error), HIBLOOM_EINVAL, NULL);
+    assert_int_equal(settings_make(&s, false, "redis://h", &(hibloom_setup){.options = pairs}, &error), HIBLOOM_EINVAL);
     assert_string_equal(error.words, "hibloom_setup.size is not sizeof(hibloom_setup)");
 }
 
@@ -460,7 +460,7 @@ static void a_line_goes_to_the_function_that_wants_it(void **state)
     settings_log(s, HIBLOOM_LOG_ERROR, "nobody %s", "hears");
     assert_string_equal(logged, "");
     settings_free(s);
-    assert_ok(settings_make(&s, "redis://h",
+    assert_ok(settings_make(&s, false, "redis://h",
                             &(hibloom_setup){.size = sizeof(hibloom_setup), .log = take_line, .data = whose}, &error),
               NULL);
     settings_log(s, HIBLOOM_LOG_WARNING, "%s of %d", "one", 2);

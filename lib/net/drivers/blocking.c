@@ -35,7 +35,7 @@ static uint64_t deadline_of(const struct blocking *b, const struct node *node)
 
     if (carrier_checks(c, node))
         return 0;
-    for (const struct call *call = TAILQ_FIRST(&c->calls); call != NULL && !c->borrowed;
+    for (const struct call *call = TAILQ_FIRST(&c->calls); call != NULL && !c->settings->borrowed;
          call = TAILQ_NEXT(call, in_calls)) {
         const uint64_t deadline = call_deadline(c, call);
         if (deadline == 0)
@@ -49,7 +49,7 @@ static hibloom_status open_pipe(struct carrier *c, struct node *node, struct err
 {
     struct connection *connection = node->pipe;
 
-    if (!c->borrowed)
+    if (!c->settings->borrowed)
         return pipes_open(c, node, error);
     if (connection == NULL)
         node->pipe = connection = alloc.calloc(1, sizeof *connection);
@@ -129,7 +129,7 @@ static uint32_t patience_of(const struct blocking *b)
     return end > now ? (uint32_t)(end - now) : 0;
 }
 
-/* Waits for one node, and takes what has come. False: there is none to wait for. */
+/* Waits for all nodes at once, and takes what has come. False: there is none to wait for. */
 static bool wait_for_some(struct blocking *b)
 {
     const unsigned count = find_waited(b);
@@ -140,7 +140,7 @@ static bool wait_for_some(struct blocking *b)
 
     if (count == 0)
         return false;
-    if (b->carrier.borrowed) {
+    if (b->carrier.settings->borrowed) {
         pipes_receive(&b->carrier, waited[0], true);
         return true;
     }
@@ -178,7 +178,7 @@ static bool wait_for_some(struct blocking *b)
  * come since. A Sentinel's answer among them is not late. */
 static void receive_rest(struct blocking *b)
 {
-    for (unsigned count = b->carrier.borrowed ? 0 : find_waited(b), i = 0; i < count; i++) {
+    for (unsigned count = b->carrier.settings->borrowed ? 0 : find_waited(b), i = 0; i < count; i++) {
         struct node *node = b->waited[i];
         if (!pipes_wait(node)) /* the answers of another one have closed it */
             continue;
@@ -214,7 +214,7 @@ static void wait_for_all(struct blocking *b)
 
 static void return_borrowed(const struct carrier *c)
 {
-    if (!c->borrowed || c->topology.nodes[0]->pipe == NULL) /* it was not needed yet */
+    if (!c->settings->borrowed || c->topology.nodes[0]->pipe == NULL) /* it was not needed yet */
         return;
     connection_return(c->topology.nodes[0]->pipe);
     c->topology.nodes[0]->state = NODE_CLOSED;
@@ -280,7 +280,7 @@ static void close_store(struct redis_store *store)
     setup_free(&blocking_of(store)->carrier);
 }
 
-static hibloom_status make(struct blocking **out, struct store_settings *settings)
+hibloom_status blocking_make(hibloom_store **out, struct store_settings *settings, struct redisContext *theirs)
 {
     struct blocking *b = alloc.calloc(1, sizeof *b);
 
@@ -288,35 +288,13 @@ static hibloom_status make(struct blocking **out, struct store_settings *setting
         settings_free(settings);
         return HIBLOOM_ENOMEM;
     }
+    *out = &b->carrier.store.base;
+    b->theirs = theirs;
     b->carrier.store.run = run;
     b->carrier.store.run_all = run_all;
     b->carrier.store.close = close_store;
     b->carrier.timed = true;
-    *out = b;
-    return setup_make(&b->carrier, settings, &pipes) ? HIBLOOM_OK : HIBLOOM_ENOMEM;
-}
-
-hibloom_status blocking_connect(hibloom_store **out, struct store_settings *settings)
-{
-    struct blocking *b = NULL;
-    hibloom_status status = make(&b, settings);
-
-    if (status == HIBLOOM_OK)
-        status = run(&b->carrier.store, &(struct talk){.step = reach}.task);
-    if (b != NULL)
-        *out = &b->carrier.store.base;
-    return status;
-}
-
-hibloom_status blocking_borrow(hibloom_store **out, struct redisContext *context, struct store_settings *settings)
-{
-    struct blocking *b = NULL;
-    hibloom_status status = make(&b, settings);
-
-    if (b != NULL) {
-        b->theirs = context;
-        b->carrier.borrowed = true;
-        *out = &b->carrier.store.base;
-    }
-    return status;
+    if (!setup_make(&b->carrier, settings, &pipes))
+        return HIBLOOM_ENOMEM;
+    return theirs != NULL ? HIBLOOM_OK : run(&b->carrier.store, &(struct talk){.step = reach}.task);
 }

@@ -4,10 +4,8 @@
 
 #include "net/settings.h"
 
-/* Connected; takes the settings over. Not connected: *out is good for its error, if it is not NULL. */
-hibloom_status blocking_connect(hibloom_store **out, struct store_settings *);
-
-/* On the caller's connection; takes the settings over. */
-hibloom_status blocking_borrow(hibloom_store **out, struct redisContext *, struct store_settings *);
+/* On the caller's connection, `theirs`; if that is NULL, on our own, which is made first. Takes the settings over. Not
+ * OK: *out is good for its error, if it is not NULL. */
+hibloom_status blocking_make(hibloom_store **out, struct store_settings *, struct redisContext *theirs);
 
 #endif

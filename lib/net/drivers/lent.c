@@ -171,7 +171,7 @@ hibloom_status lent_check(struct looped *l)
     const redisAsyncContext *context = l->theirs;
     struct error *error = &l->store->error;
 
-    if (!l->carrier.borrowed)
+    if (!l->store->settings->borrowed)
         return HIBLOOM_OK;
     if (context == NULL || !takes_commands(context))
         return error_set(error, HIBLOOM_EIO, "the borrowed connection is dead");

@@ -54,7 +54,7 @@ static bool has_time(const struct call *call)
 bool call_may_retry(const struct carrier *c, const struct call *call)
 {
     return c->settings->options.retry_ms != 0 && (call->attempts == 0 || call->wake_at != 0 || carrier_can_wait(c)) &&
-           !c->borrowed && !task_has_failed(call->task) && has_time(call) &&
+           !c->settings->borrowed && !task_has_failed(call->task) && has_time(call) &&
            (call->retry_until == 0 || clock_now_ms() < call->retry_until);
 }
 

@@ -36,12 +36,12 @@ void carrier_note_lost(struct carrier *c, const struct node *node)
 void carrier_note_demoted(struct carrier *c, struct node *node)
 {
     carrier_note_lost(c, node);
-    node->leave = node->leave || !c->borrowed;
+    node->leave = node->leave || !c->settings->borrowed;
 }
 
 const char *carrier_where(const struct carrier *c, const struct node *node, char *buf, size_t size)
 {
-    if (c->borrowed)
+    if (c->settings->borrowed)
         snprintf(buf, size, "borrowed connection");
     else if (c->settings->uri.kind == URI_UNIX)
         snprintf(buf, size, "unix://%s", c->settings->uri.path);

@@ -72,7 +72,6 @@ struct carrier {
     const struct pipe_class *pipes;
     struct topology topology;
     struct locate locate;
-    bool borrowed;
     struct flight_pool pool;
     struct calls calls, ended;
     struct calls runnable; /* the few of a hundred thousand whose task can go on now */

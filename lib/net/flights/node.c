@@ -128,7 +128,7 @@ static bool must_greet(const struct carrier *c, const struct node *node)
 {
     return node->unwritten != NULL && node->state == NODE_READY &&
            (node->role == NODE_PRIMARY || node->role == NODE_REPLICA || node->named) && node->run.id[0] != '\0' &&
-           !c->borrowed && clock_now_ns() > node->greeted_ns + CHECK_NS;
+           !c->settings->borrowed && clock_now_ns() > node->greeted_ns + CHECK_NS;
 }
 
 /* No byte of these has left. */
@@ -228,7 +228,7 @@ static const char *explain_end(const struct carrier *c, const struct node *node,
                        node->sent.first->index == 0;
     const bool alert = strstr(words, "\\x15") != NULL;
 
-    if (!first || c->borrowed || uri->tls || uri->kind == URI_UNIX ||
+    if (!first || c->settings->borrowed || uri->tls || uri->kind == URI_UNIX ||
         (!alert && strstr(words, "reset by peer") == NULL))
         return words;
     (void)error_set(error, HIBLOOM_EIO, "%s%s, use %s", alert ? "" : words,
@@ -387,7 +387,7 @@ static hibloom_status ensure_connection(struct carrier *c, struct node *node, st
         call_begin_pause(c, &node->pause);
         return status;
     }
-    c->store.server.stats.connections += !c->borrowed;
+    c->store.server.stats.connections += !c->settings->borrowed;
     if (node->state == NODE_GREETING) /* it is the caller's, who has greeted */
         make_ready(c, node);
     return HIBLOOM_OK;
