@@ -19,7 +19,7 @@
 
 /* calloc: the system hands out zeroed pages as they are touched. Huge pages spare the TLB: 30 %
  * more items a second in 120 MB, none yet in 11 MB. The system may refuse. */
-static bool make(struct bits *out, const struct spec *spec, uint32_t keys, bool zeroed)
+bool bits_make(struct bits *out, const struct spec *spec, uint32_t keys, bool zeroed)
 {
     const uint64_t key_bytes = spec_bitmap_bytes(spec), bytes = key_bytes * keys;
     const uint64_t slack = bytes >= HUGE_PAGE ? HUGE_PAGE : 0;
@@ -46,16 +46,6 @@ static bool make(struct bits *out, const struct spec *spec, uint32_t keys, bool 
     out->start[bytes] = 0;
     /* cppcheck-suppress memleak ; out->allocated has it */
     return true;
-}
-
-bool bits_make(struct bits *out, const struct spec *spec, uint32_t keys)
-{
-    return make(out, spec, keys, true);
-}
-
-bool bits_make_room(struct bits *out, const struct spec *spec, uint32_t keys)
-{
-    return make(out, spec, keys, false);
 }
 
 void bits_free(struct bits *bits)

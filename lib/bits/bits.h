@@ -19,11 +19,10 @@ struct bits {
     void *allocated;      /* start lies in it */
 };
 
-/* Makes the bits of a valid spec, all clear. They may be those of its first keys only, spec_item_keys at least.
- * Then an item in another key is neither added nor found. False: out of memory. */
-bool bits_make(struct bits *out, const struct spec *spec, uint32_t keys);
-/* The same for bits that are cleared, or read from a server, before anybody looks: until then they are anything. */
-bool bits_make_room(struct bits *out, const struct spec *spec, uint32_t keys);
+/* Makes the bits of a valid spec. They may be those of its first keys only, spec_item_keys at least. Then an item in
+ * another key is neither added nor found. Not zeroed: they are anything until they are cleared, or read from a server.
+ * False: out of memory. */
+bool bits_make(struct bits *out, const struct spec *spec, uint32_t keys, bool zeroed);
 void bits_free(struct bits *bits); /* overwrites the seed; start is NULL then */
 
 /* Lets them stand for the same number of keys from this one on. */

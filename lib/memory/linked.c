@@ -14,13 +14,15 @@
 
 static hibloom_status add_link(struct linked *linked, const struct spec *spec)
 {
-    if (!bits_make(&linked->link[linked->links], spec, spec_keys(spec)))
+    if (!bits_make(&linked->link[linked->links], spec, spec_keys(spec), true))
         return HIBLOOM_ENOMEM;
     linked->links++;
+    linked->newest = 0;
+    linked->counted = true;
     return HIBLOOM_OK;
 }
 
-static hibloom_status add_further_link(struct linked *linked)
+hibloom_status linked_grow(struct linked *linked)
 {
     struct spec spec = {.hashes = 0};
     hibloom_status status = spec_link(&spec, &linked->link[0].spec, linked->links, 1);
@@ -33,11 +35,11 @@ static hibloom_status add_further_link(struct linked *linked)
 
 hibloom_status linked_make(struct linked *linked, const struct spec *spec)
 {
-    *linked = (struct linked){.counted = true};
+    *linked = (struct linked){.links = 0};
     linked->link = alloc.calloc(spec_has_links(spec) ? SPEC_LINKS_MAX : 1, sizeof *linked->link);
     hibloom_status status = linked->link != NULL ? add_link(linked, spec) : HIBLOOM_ENOMEM;
     while (status == HIBLOOM_OK && spec->window != 0 && linked->links <= spec->slices)
-        status = add_further_link(linked);
+        status = linked_grow(linked);
     return status;
 }
 
@@ -46,17 +48,6 @@ void linked_free(struct linked *linked)
     for (uint32_t i = 0; i < linked->links; i++)
         bits_free(&linked->link[i]);
     alloc.free(linked->link);
-}
-
-hibloom_status linked_grow(struct linked *linked)
-{
-    const hibloom_status status = add_further_link(linked);
-
-    if (status == HIBLOOM_OK) {
-        linked->newest = 0;
-        linked->counted = true;
-    }
-    return status;
 }
 
 void linked_clear(struct linked *linked)

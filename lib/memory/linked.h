@@ -17,7 +17,7 @@ struct linked {
 hibloom_status linked_make(struct linked *, const struct spec *);
 void linked_free(struct linked *);
 
-/* Makes a further link of one that grows. ENOMEM, ERANGE: it cannot grow further. */
+/* Makes a further link, or slice. ENOMEM, ERANGE: it cannot grow further. */
 hibloom_status linked_grow(struct linked *);
 
 /* is_new may be NULL; it is written only if the call returns OK. ENOMEM, ERANGE: a further link could not be made. */

@@ -162,7 +162,7 @@ void bulk_begin(struct bulk *bulk, enum bulk_way way, struct link *link, const h
     bulk->yes = yes;
     bulk->piece.len = bytes;
     bulk->group = fit < keys ? fit : keys;
-    if (!bits_make_room(&bulk->bits, link->spec, bulk->group) ||
-        (way == BULK_ADD_NEW && !bits_make_room(&bulk->before, link->spec, bulk->group)))
+    if (!bits_make(&bulk->bits, link->spec, bulk->group, false) ||
+        (way == BULK_ADD_NEW && !bits_make(&bulk->before, link->spec, bulk->group, false)))
         task_no_memory(&bulk->task);
 }

@@ -33,7 +33,7 @@ uint64_t near_mark_to_look(const struct link *link)
 
 void near_forget(struct link *link)
 {
-    if (link == NULL || link->near == NULL || link->near->bits.start == NULL)
+    if (link->near == NULL || link->near->bits.start == NULL)
         return;
     link->server->near_room += link->near->bits.bytes;
     bits_free(&link->near->bits);
@@ -56,7 +56,7 @@ static bool begin(struct link *link, uint64_t mark)
     const uint64_t fit = link->server->near_room / spec_bitmap_bytes(link->spec);
     const uint32_t keys = fit < link->count ? (uint32_t)fit : link->count;
 
-    if (keys < spec_item_keys(link->spec) || !bits_make(&link->near->bits, link->spec, keys))
+    if (keys < spec_item_keys(link->spec) || !bits_make(&link->near->bits, link->spec, keys, true))
         return false;
     link->server->near_room -= link->near->bits.bytes;
     link->near->mark = mark;
