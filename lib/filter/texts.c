@@ -74,7 +74,7 @@ static uint64_t link_bytes(const struct spec *spec)
 
     if (spec->keys != KEYS_OWN)
         return spec_is_spanning(spec) ? (spec->bits + 7) / 8 : spec_bitmap_bytes(spec) * keys;
-    stored.seeded = hash_by_id(spec->hash)->seeding == SEEDING_KEY;
+    stored.seeded = hash_table[spec->hash].seeding == SEEDING_KEY;
     (void)spec_format(&stored, text, sizeof text);
     explicit_bzero(&stored, sizeof stored);
     const uint64_t bytes = (spec_bitmap_bytes(spec) + strlen(text) + RECORD_TRAILER) * keys +

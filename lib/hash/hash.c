@@ -149,8 +149,3 @@ void hasher_set(struct hasher *hasher, const struct hash *hash, enum codec codec
     hasher->rule = blocked ? hash->blocked : hash->rule;
     hasher->indexes = hash == &hash_table[HASH_XXH3] ? one_step : two_steps;
 }
-
-const struct hash *hash_by_id(enum hash_id id)
-{
-    return &hash_table[id];
-}

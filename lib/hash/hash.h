@@ -60,8 +60,6 @@ uint32_t hasher_offsets(const struct hasher *, const uint64_t *values, uint64_t 
 #define HASH_COUNT (HASH_REDISBLOOM + 1)
 extern const struct hash hash_table[HASH_COUNT];
 
-const struct hash *hash_by_id(enum hash_id id);
-
 extern hash_digest digest_siphash, digest_murmur3, digest_poly, digest_crc32;
 extern hash_rule index_python_modulo, index_mask, index_php_mt, index_php_mt_legacy;
 

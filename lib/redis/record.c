@@ -10,8 +10,6 @@
 
 _Static_assert(RECORD_END == 2140, "RECORD_FROM_END says so");
 
-static const char format_name[] = RECORD_FORMAT;
-
 /* The crc covers the text and these columns of the trailer. */
 #define SUMMED " %04" PRIu32 " %09" PRIu64 " %05" PRIu32 "/%05" PRIu32
 #define SUMMED_BYTES 27
@@ -29,20 +27,15 @@ void record_format(const struct record *record, char trailer[RECORD_TRAILER])
 {
     char text[RECORD_TRAILER + 1];
 
-    snprintf(text, sizeof text, SUMMED " %08" PRIx32 " %c %016" PRIu64 " %016" PRIx64 " %010" PRIu64 " %s",
+    snprintf(text, sizeof text, SUMMED " %08" PRIx32 " %c %016" PRIu64 " %016" PRIx64 " %010" PRIu64 " " RECORD_FORMAT,
              record->text_len, record->bytes, record->key, record->keys, record->crc, (char)record->state,
-             record->generation, record->id, record->epoch, format_name);
+             record->generation, record->id, record->epoch);
     memcpy(trailer, text, RECORD_TRAILER);
 }
 
 static bool read_number(const char *trailer, size_t at, size_t digits, uint64_t *out)
 {
     return number_parse(trailer + at, digits, UINT64_MAX, out) == HIBLOOM_OK;
-}
-
-bool record_parse_id(const char *digits, uint64_t *id)
-{
-    return number_parse_hex(digits, RECORD_ID_DIGITS, id);
 }
 
 /* Digits, hexadecimal ones, the state; the rest as it stands. */
@@ -74,7 +67,7 @@ bool record_parse(const char trailer[RECORD_TRAILER], struct record *record)
         !read_number(trailer, 6, 9, &record->bytes) || !read_number(trailer, 16, 5, &key) ||
         !read_number(trailer, 22, 5, &keys) || !number_parse_hex(trailer + 28, 8, &crc) ||
         !read_number(trailer, 39, RECORD_GENERATION, &record->generation) ||
-        !record_parse_id(trailer + 56, &record->id) || !read_number(trailer, 73, 10, &record->epoch))
+        !number_parse_hex(trailer + 56, RECORD_ID_DIGITS, &record->id) || !read_number(trailer, 73, 10, &record->epoch))
         return false;
     record->text_len = (uint32_t)text_len;
     record->key = (uint32_t)key;
@@ -115,7 +108,7 @@ enum record_found record_read_end(const char *end, size_t len, struct record *re
         return RECORD_NOTHING;
     if (len > RECORD_END) /* more than the request */
         len = RECORD_END;
-    if (len < RECORD_TRAILER || memcmp(end + len - strlen(format_name), format_name, strlen(format_name)) != 0)
+    if (len < RECORD_TRAILER || memcmp(end + len - strlen(RECORD_FORMAT), RECORD_FORMAT, strlen(RECORD_FORMAT)) != 0)
         return RECORD_NONE;
     return record_parse(end + len - RECORD_TRAILER, record) ? read_text(end, len, record) : RECORD_DAMAGED;
 }

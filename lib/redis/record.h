@@ -84,6 +84,5 @@ void record_identity(uint64_t generation, uint64_t id, char out[RECORD_IDENTITY 
 
 /* An id in the list. */
 void record_format_id(uint64_t id, char out[RECORD_ID_DIGITS + 1]);
-bool record_parse_id(const char *digits, uint64_t *id);
 
 #endif

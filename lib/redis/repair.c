@@ -8,6 +8,7 @@
  * new one. A handle from before fails on that key until it is opened again,
  * since the lost id comes never again. */
 #include "redis/life.h"
+#include "base/number.h"
 #include "spec/spec.h"
 
 #include <string.h>
@@ -101,7 +102,8 @@ static void judge_keys(struct talk *talk, struct outbox *outbox)
     for (uint32_t i = 0; i < life->range.count; i++) {
         const bool is_root = life->range.first + i == 0;
         uint64_t *id = &link->keys[life->range.first + i].id, listed = 0;
-        if (!record_parse_id(&life->checking.list[i * RECORD_ID_DIGITS], &listed) || (is_root && listed != *id))
+        if (!number_parse_hex(&life->checking.list[i * RECORD_ID_DIGITS], RECORD_ID_DIGITS, &listed) ||
+            (is_root && listed != *id))
             life->checking.seen[i] = ~*id; /* the list was altered: lost, whatever is there */
         else
             *id = listed;

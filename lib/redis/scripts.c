@@ -34,6 +34,14 @@
     "  if ttl < 0 then call('SET', key, value) else call('SET', key, value, 'PX', math.max(ttl, 1)) end\n" \
     "end\n"
 
+/* A command, unless one before has `failed`. */
+#define TRY \
+    "local function try(...)\n" \
+    "  local reply = not failed and redis.pcall(...)\n" \
+    "  if type(reply) == 'table' and reply.err then failed = reply end\n" \
+    "  return reply\n" \
+    "end\n"
+
 /* Makes zeros of the key, and puts a tail at an offset. The string gets no longer. First comes SETRANGE of a byte to
  * itself: so a server that refuses SETRANGE or SET has changed nothing. */
 #define REWRITE \
@@ -284,10 +292,7 @@ static const char *const texts[] = {
 [SCRIPT_MERGE] = COMMON
     "local tmp, old, from, ttl, failed = KEYS[2], KEYS[3], nil, call('PTTL', key), nil\n"
     "if ARGV[5] then old, from = nil, old end\n"
-    "local function try(...)\n"
-    "  local reply = not failed and redis.pcall(...)\n"
-    "  if type(reply) == 'table' and reply.err then failed = reply end\n"
-    "end\n"
+    TRY
     "if not is(trailer, ARGV[2]) or (old and not trailer:sub(38, 38):match('[gr]')) then\n"
     "  redis.pcall('UNLINK', tmp)\n"
     "  return 'o'\n"
@@ -329,11 +334,7 @@ static const char *const texts[] = {
     "end\n"
     "if #more == 0 then return 1 end\n"
     "if call('BITPOS', key, 1, from, from + #more - 1) < 0 then call('SETRANGE', key, from, more) return 1 end\n"
-    "local function try(...)\n"
-    "  local reply = not failed and redis.pcall(...)\n"
-    "  if type(reply) == 'table' and reply.err then failed = reply end\n"
-    "  return reply\n"
-    "end\n"
+    TRY
     "try('PSETEX', KEYS[2], " TEMPORARY_MS ", call('GETRANGE', key, from, from + #more - 1))\n"
     "try('PSETEX', KEYS[3], " TEMPORARY_MS ", more)\n"
     "try('BITOP', 'OR', KEYS[2], KEYS[2], KEYS[3])\n"

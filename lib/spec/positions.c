@@ -14,7 +14,7 @@ struct hasher positions_hasher(const struct spec *spec)
 
     if (spec_is_spanning(spec))
         hasher.bits = spec->bits;
-    hasher_set(&hasher, hash_by_id(spec->hash), spec->codec, spec->layout == LAYOUT_BLOCKED);
+    hasher_set(&hasher, &hash_table[spec->hash], spec->codec, spec->layout == LAYOUT_BLOCKED);
     return hasher;
 }
 
@@ -72,7 +72,7 @@ hibloom_status hibloom_positions(const char *spec, const void *item, size_t len,
 
     if (status == HIBLOOM_OK)
         status = request_check(&request, &error);
-    if (status == HIBLOOM_OK && hash_by_id(request.spec.hash)->seeding == SEEDING_KEY && !request.spec.seeded)
+    if (status == HIBLOOM_OK && hash_table[request.spec.hash].seeding == SEEDING_KEY && !request.spec.seeded)
         status = HIBLOOM_EINVAL;
     if (status == HIBLOOM_OK)
         status = room < request.spec.hashes ? HIBLOOM_ERANGE : positions_of(&request.spec, item, len, out);

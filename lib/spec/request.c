@@ -124,7 +124,7 @@ hibloom_status request_check_bare(const struct request *r, struct error *error)
 static bool is_same_seed(const struct request *said, const struct spec *stored)
 {
     struct spec own = {.hash = stored->hash};
-    const struct hash *hash = hash_by_id(stored->hash);
+    const struct hash *hash = &hash_table[stored->hash];
     const bool same = hash->seeding == SEEDING_KEY && stored->seeded &&
                       words_read_seed(&own, (struct word){said->seed, strlen(said->seed)}, hash->key_bytes) &&
                       memcmp(own.seeds, stored->seeds, sizeof own.seeds) == 0;
@@ -143,7 +143,7 @@ static bool is_so(const struct request *said, const struct spec *stored, unsigne
     if (bit == GIVEN_SEED)
         return said->seed[0] == '\0' || is_same_seed(said, stored);
     if (bit == GIVEN_SEEDS)
-        return hash_by_id(stored->hash)->seeding == SEEDING_PER_HASH
+        return hash_table[stored->hash].seeding == SEEDING_PER_HASH
                    ? memcmp(said->spec.seeds, stored->seeds, sizeof stored->seeds) == 0
                    : (said->given & GIVEN_SEEDS) == 0;
     if (bit == GIVEN_SEGMENTS)

@@ -13,7 +13,7 @@
 /* It takes a rule that gives a segment, and a layout that keeps an item together. */
 bool spec_may_be_segmented(const struct spec *spec)
 {
-    return hash_by_id(spec->hash)->blocked != NULL && spec->layout != LAYOUT_PARTITIONED;
+    return hash_table[spec->hash].blocked != NULL && spec->layout != LAYOUT_PARTITIONED;
 }
 
 /* The bytes that the server's allocator, jemalloc, takes for `bytes`. It has four sizes between two powers of two. */
@@ -113,7 +113,7 @@ static hibloom_status check_foreign(const struct spec *spec, const struct hash *
 
 hibloom_status spec_check_words(const struct spec *spec, struct error *error)
 {
-    const struct hash *hash = hash_by_id(spec->hash);
+    const struct hash *hash = &hash_table[spec->hash];
     const bool blocked = spec->layout == LAYOUT_BLOCKED;
     const bool unsized = spec_is_unsized(spec) && spec->keys == KEYS_REDISSON;
 
@@ -152,7 +152,7 @@ hibloom_status spec_check(const struct spec *spec)
 
 size_t spec_bytes(const struct spec *spec)
 {
-    const struct hash *hash = hash_by_id(spec->hash);
+    const struct hash *hash = &hash_table[spec->hash];
 
     return hash->seeding == SEEDING_PER_HASH ? sizeof *spec : offsetof(struct spec, seeds) + 2 * sizeof *spec->seeds;
 }
@@ -167,7 +167,7 @@ void spec_copy(struct spec *out, const struct spec *in)
 
 hibloom_status spec_draw_seed(struct spec *spec)
 {
-    const struct hash *hash = hash_by_id(spec->hash);
+    const struct hash *hash = &hash_table[spec->hash];
 
     if (hash->seeding != SEEDING_KEY || spec->seeded)
         return HIBLOOM_OK;

@@ -47,7 +47,7 @@ static hibloom_status take_seeds(struct spec *spec, struct words *s)
     static const char *const kinds[] = {[SEEDING_NONE] = "no seed",
                                         [SEEDING_KEY] = "seed=HEX",
                                         [SEEDING_PER_HASH] = "seeds=A,B,.., a number for each hash"};
-    const struct hash *hash = hash_by_id(spec->hash);
+    const struct hash *hash = &hash_table[spec->hash];
     const unsigned given = s->given & (GIVEN_SEED | GIVEN_SEEDS), wrong = given & ~takes[hash->seeding];
     const bool open = (s->given & (GIVEN_HASH | GIVEN_NEW_HASH)) == 0; /* the stored hash may be one that takes it */
 
@@ -101,7 +101,7 @@ static hibloom_status plain_spec(struct spec *out, struct words *s)
     status = spec_size(out, out->capacity, out->error_rate, out->hashes);
     if (status == HIBLOOM_EINVAL)
         return error_set(s->error, status, "hashes=%" PRIu32 ": hash=%s has another number for this error rate",
-                         s->spec.hashes, hash_by_id(s->spec.hash)->name);
+                         s->spec.hashes, hash_table[s->spec.hash].name);
     return status == HIBLOOM_OK ? status
                                 : error_set(s->error, status,
                                             "capacity= and error=: would take more than 2^62 bits, "
@@ -200,7 +200,7 @@ static uint64_t field_of(const struct spec *spec, const struct known_word *word)
 static void append_word(struct line *line, const struct spec *spec, unsigned bit, const char *unit)
 {
     const struct known_word *word = word_of(bit);
-    const struct hash *hash = hash_by_id(spec->hash);
+    const struct hash *hash = &hash_table[spec->hash];
     const uint64_t value = field_of(spec, word);
     char rate[NUMBER_DOUBLE_SIZE] = "";
 

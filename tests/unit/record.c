@@ -2,9 +2,9 @@
  * not taken for a filter once a byte of it is altered that never changes. */
 #include "support/test.h"
 
+#include "base/number.h"
 #include "redis/record.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* Worked by hand, with Python's zlib.crc32 of the text and of columns 0 to 26. */
@@ -80,10 +80,10 @@ static void a_trailer_is_written_in_its_columns_and_read_back(void **state)
         assert_same(&again, &record);
         record_identity(record.generation, record.id, identity);
         assert_memory_equal(identity, trailer + RECORD_IDENTITY_AT, RECORD_IDENTITY);
-        assert_true(record_parse_id(trailer + 56, &id) && id == record.id);
+        assert_true(number_parse_hex(trailer + 56, RECORD_ID_DIGITS, &id) && id == record.id);
     }
-    assert_false(record_parse_id("0123456789abcdeg", &id));
-    assert_false(record_parse_id("\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", &id));
+    assert_false(number_parse_hex("0123456789abcdeg", RECORD_ID_DIGITS, &id));
+    assert_false(number_parse_hex("\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", RECORD_ID_DIGITS, &id));
 }
 
 static void the_crc_is_zlibs_of_the_text_and_the_first_columns(void **state)
