@@ -50,31 +50,26 @@ static void end_work(struct work *work, hibloom_status status)
     tell(&how, status);
 }
 
-/* The finish may call its owner, which may free the store. */
+/* Its finish may call its owner, which may free the store. A call that was made at once, in memory, may have none. */
 static void finish(struct work *work, hibloom_status status)
 {
     struct async *async = work->async;
 
     work->next = NULL;
-    status = work->finish(work, status);
+    if (work->finish != NULL)
+        status = work->finish(work, status);
     if (work->next == NULL)
         end_work(work, status);
     else
         events_begin(&async->looped.carrier, &work->call, work->next);
 }
 
-/* A call that was made at once, in memory. */
-static void end_made(struct work *work, hibloom_status status)
-{
-    end_work(work, work->finish != NULL ? work->finish(work, status) : status);
-}
-
 /* Once the store is being freed, what has ended is canceled, too: nobody has been told. */
-static void deliver_one(struct work *work, hibloom_status status, void end(struct work *, hibloom_status))
+static void deliver_one(struct work *work, hibloom_status status)
 {
     const struct how how = work->async->looped.closing ? take_done(work) : (struct how){0};
 
-    end(work, status);
+    finish(work, status);
     tell(&how, HIBLOOM_ECANCELED);
 }
 
@@ -87,11 +82,11 @@ static void deliver(struct looped *looped)
         const bool canceled = call->task->status == HIBLOOM_ECANCELED; /* its owner knows that */
         const hibloom_status status = canceled ? HIBLOOM_ECANCELED : events_error(c, call);
         end_task((struct work *)call);
-        deliver_one((struct work *)call, status, finish);
+        deliver_one((struct work *)call, status);
     }
     for (struct work *work; (work = TAILQ_FIRST(&async->ended)) != NULL;) {
         TAILQ_REMOVE(&async->ended, work, in_ended);
-        deliver_one(work, HIBLOOM_OK, end_made);
+        deliver_one(work, HIBLOOM_OK);
     }
 }
 
@@ -129,7 +124,7 @@ void async_accept(struct work *work)
 void async_end(struct work *work)
 {
     TAILQ_INSERT_TAIL(&work->async->ended, work, in_ended);
-    work->async->looped.late = true;
+    work->async->looped.unsettled = true;
 }
 
 void *async_new_work(struct async *async, const struct how *how, size_t size, size_t n,

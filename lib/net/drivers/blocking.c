@@ -20,11 +20,6 @@ struct blocking {
     struct pollfd ready[NODES_MAX];
 };
 
-static struct blocking *blocking_of(struct redis_store *store)
-{
-    return (struct blocking *)store;
-}
-
 /* ---- Pipes ----------------------------------------------------------------------------- */
 
 /* That of the calls under way, which began together: the latest. */
@@ -222,7 +217,7 @@ static void return_borrowed(const struct carrier *c)
 
 static hibloom_status run(struct redis_store *store, struct task *task)
 {
-    struct blocking *b = blocking_of(store);
+    struct blocking *b = (struct blocking *)store;
     struct carrier *c = &b->carrier;
     struct call call;
 
@@ -238,7 +233,7 @@ static hibloom_status run(struct redis_store *store, struct task *task)
 
 static bool run_all(struct redis_store *store, struct task **tasks, size_t n, task_ended *ended, void *data)
 {
-    struct blocking *b = blocking_of(store);
+    struct blocking *b = (struct blocking *)store;
     struct carrier *c = &b->carrier;
     struct call *calls = alloc.malloc(n * sizeof *calls);
 
@@ -249,8 +244,7 @@ static bool run_all(struct redis_store *store, struct task **tasks, size_t n, ta
     }
     b->heard_ms = clock_now_ms();
     receive_rest(b);
-    events_gather(c);
-    c->in_step = true;
+    c->gathers = c->in_step = true;
     for (size_t i = 0; i < n; i++)
         events_begin(c, &calls[i], tasks[i]);
     events_go(c);
@@ -277,7 +271,7 @@ static void reach(struct talk *talk, struct outbox *outbox)
 
 static void close_store(struct redis_store *store)
 {
-    setup_free(&blocking_of(store)->carrier);
+    setup_free((struct carrier *)store);
 }
 
 hibloom_status blocking_make(hibloom_store **out, struct store_settings *settings, struct redisContext *theirs)

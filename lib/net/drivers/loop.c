@@ -11,11 +11,6 @@
 
 #include <poll.h>
 
-static struct looped *looped_of(struct carrier *c)
-{
-    return (struct looped *)c;
-}
-
 /* ---- In and out -------------------------------------------------------------------- */
 
 void looped_enter(struct looped *l)
@@ -60,7 +55,7 @@ static void close_pipe(struct carrier *c, struct node *node)
     struct connection *connection = node->pipe;
 
     if (connection != NULL && connection->context != NULL)
-        (void)watch(looped_of(c), connection, 0);
+        (void)watch((struct looped *)c, connection, 0);
     pipes_close(c, node);
 }
 
@@ -152,7 +147,7 @@ void looped_settle(struct looped *l)
     do {
         while (!l->closing && events_tick(&l->carrier))
             ;
-        l->late = false;
+        l->unsettled = false;
         if (!l->closing)
             l->settled(l);
     } while (!l->closing && l->loop.watch != NULL && write_put(l));
@@ -210,7 +205,7 @@ static uint64_t watch_all(struct looped *l, uint64_t now)
         const short events = connection_events(connection).events;
         if (!watch(l, connection, loop_events(events) | (node->unwritten != NULL ? HIBLOOM_WRITE : 0))) {
             events_lost(c, node, HIBLOOM_EIO, "the event loop does not take the connection");
-            l->late = true;
+            l->unsettled = true;
         } else if (pipes_wait(node)) {
             connection->deadline = deadline_of(c, node);
             due = sooner(due, now + connection_time_left(connection));
@@ -227,7 +222,7 @@ void looped_watch(struct looped *l)
     const uint64_t now = clock_now_ms();
     uint64_t due = watch_all(l, now);
     due = sooner(due, events_wake_at(&l->carrier));
-    if (l->late || !TAILQ_EMPTY(&l->carrier.ended))
+    if (l->unsettled || !TAILQ_EMPTY(&l->carrier.ended))
         due = now;
     if (due == 0 || (l->armed_ms != 0 && l->armed_ms <= due))
         return;

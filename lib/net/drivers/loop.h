@@ -18,7 +18,7 @@ struct looped {
     hibloom_loop loop;                /* all NULL: the connection is the caller's */
     void *slot;                       /* the timer's */
     uint64_t armed_ms;                /* when the timer rings; 0: it does not */
-    bool late;                        /* calls have ended, and wait for the timer */
+    bool unsettled;                   /* calls have ended, and wait for the timer */
     struct redisAsyncContext *theirs; /* the caller's, if it is borrowed; NULL once it is dead */
     unsigned inside;                  /* events and calls that are under way: it may not be freed */
     bool closing;                     /* it is freed behind the last of them */
