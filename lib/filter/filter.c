@@ -5,7 +5,6 @@
 #include "spec/positions.h"
 #include "spec/spec.h"
 
-#include <math.h>
 #include <string.h>
 
 /* A call on a filter that need not be open. */
@@ -152,22 +151,6 @@ void filter_fill(void *out, size_t size, const void *from, size_t from_size)
 {
     memset(out, 0, size);
     memcpy(out, from, size < from_size ? size : from_size);
-}
-
-void filter_say_count(const struct store_count *count, hibloom_info *out, size_t size)
-{
-    const hibloom_info info = {.bits_set = count->bits_set,
-                               .bytes = count->bytes,
-                               .ttl_ms = count->ttl_ms,
-                               .keys = count->keys,
-                               .fill = fmin((double)count->bits_set / (double)count->bits, 1.0),
-                               .estimated_items = count->items,
-                               .estimated_error_rate = count->error_rate,
-                               .links = count->links,
-                               .capacity = count->capacity,
-                               .used = count->capacity != 0 ? count->used : (double)NAN};
-
-    filter_fill(out, size, &info, sizeof info);
 }
 
 static hibloom_status call_links(hibloom *filter, enum links_goal goal, uint64_t ms, hibloom_info *out, size_t size,

@@ -33,27 +33,19 @@ void filter_free(hibloom *filter)
     alloc.free(filter);
 }
 
-/* The same handle, perhaps elsewhere, without the room for seeds that it has not. */
-static hibloom *settled(hibloom *filter)
-{
-    const size_t room = spec_bytes(&filter->spec), bytes = offsetof(hibloom, spec) + room;
-    hibloom *small = room < filter->room ? alloc.malloc(bytes) : NULL;
-
-    if (small == NULL)
-        return filter;
-    memcpy(small, filter, bytes);
-    small->room = room;
-    if (!store_is_in_memory(filter->store))
-        redis_filter_moved(small);
-    explicit_bzero(filter, sizeof *filter); /* the seed */
-    alloc.free(filter);
-    return small;
-}
-
 hibloom *filter_opened(hibloom *filter)
 {
-    hibloom *opened = settled(filter);
+    const size_t room = spec_bytes(&filter->spec), bytes = offsetof(hibloom, spec) + room;
+    hibloom *small = room < filter->room ? alloc.malloc(bytes) : NULL, *opened = small != NULL ? small : filter;
 
+    if (small != NULL) {
+        memcpy(small, filter, bytes);
+        small->room = room;
+        if (!store_is_in_memory(filter->store))
+            redis_filter_moved(small);
+        explicit_bzero(filter, sizeof *filter); /* the seed */
+        alloc.free(filter);
+    }
     LIST_INSERT_HEAD(&opened->store->filters, opened, in_store);
     return opened;
 }
@@ -104,9 +96,6 @@ hibloom_status filter_check_name(hibloom_store *store, const char *name)
 
 hibloom *filter_new(hibloom_store *store, const char *name, hibloom_status *status)
 {
-    *status = HIBLOOM_EINVAL;
-    if (store->class == NULL)
-        return NULL; /* its error already says why there is no store */
     *status = filter_check_name(store, name);
     if (*status != HIBLOOM_OK)
         return NULL;

@@ -41,7 +41,4 @@ void filters_leave(hibloom_store *);
 /* A store that never came about, for its error's sake: the status, or ENOMEM. */
 hibloom_status store_unmade(hibloom_store **out, hibloom_status, const struct error *);
 
-/* As hibloom_get_info. */
-void filter_say_count(const struct store_count *, hibloom_info *out, size_t size);
-
 #endif
