@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "redis/link.h"
 #include "redis/near.h"
-#include "redis/scripts.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -273,17 +272,6 @@ void task_release(struct task *task)
     task->release = NULL;
     if (release != NULL)
         release(task);
-}
-
-bool exchange_key(const struct exchange *exchange, char key[KEYS_SIZE])
-{
-    return exchange->of != NULL && keys_name(key, exchange->of, exchange->key) > 0;
-}
-
-void exchange_touch(struct commands *out, const char *key)
-{
-    script_start(out, SCRIPT_TOUCH, 1, 0);
-    command_text(out, key);
 }
 
 /* ---- Replies that are wrong ------------------------------------------------------ */

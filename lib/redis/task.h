@@ -13,7 +13,8 @@
  *                  TASK_KEEP: nothing is outstanding           it is called again once replicas have what was done,
  *                                                              where min_replicas wants that
  *                  TASK_DONE: status and words are final; nothing is outstanding.
- *                                                              it may be called again
+ *                                                              it is called again behind a last WAIT, and where
+ *                                                              task->again has begun it anew
  *
  * The way of a call on items, down and up again:
  *
@@ -191,11 +192,6 @@ void task_end(struct task *);
 
 /* Frees what the task holds, once. Its results can still be read. */
 void task_release(struct task *);
-
-/* For WAIT, a write to a key of the exchange: it changes nothing, and is answered with 1, or with 0 where the key is
- * gone. The key's name, terminated; false: the exchange says none. */
-bool exchange_key(const struct exchange *, char key[KEYS_SIZE]);
-void exchange_touch(struct commands *, const char *key);
 
 /* Whether a reply is of that type (REDIS_REPLY_...). If not, notes the failure:
  * the server's refusal, in words that name key number i, or EPROTO. */

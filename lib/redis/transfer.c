@@ -201,7 +201,7 @@ static void take_answer(struct talk *talk, uint32_t tag, uint32_t index, const s
         return;
     transfer->answer = reply->text[0];
     if (transfer->answer == 'f')
-        talk->task.link = transfer->from;
+        talk->task.link = talk->task.from;
     if (transfer->answer == 'o' || transfer->answer == 'f' ||
         (is_trailer && !guard_is_trailer(talk, i, reply->text + 1, reply->text_len - 1, false)))
         guard_note_other(talk, i);
@@ -210,14 +210,14 @@ static void take_answer(struct talk *talk, uint32_t tag, uint32_t index, const s
 /* What a script expects of the other filter's key, and how many bytes it takes of it. */
 static void write_from(const struct transfer *transfer, struct commands *out, uint64_t bytes)
 {
-    link_expect(out, transfer->from, transfer->piece->key, RECORD_IDENTITY);
+    link_expect(out, transfer->talk.task.from, transfer->piece->key, RECORD_IDENTITY);
     command_number(out, bytes);
 }
 
 static void ask_script(struct talk *talk, struct outbox *outbox)
 {
     struct transfer *transfer = transfer_of(talk);
-    struct link *into = talk->task.link, *from = transfer->from;
+    struct link *into = talk->task.link, *from = talk->task.from;
     const uint32_t i = transfer->piece->key;
     struct commands *out = &outbox->commands;
     char name[KEYS_SIZE], epoch[NUMBER_DIGITS + 1] = "";
@@ -315,8 +315,8 @@ static void take_merged(struct talk *talk, uint32_t tag, uint32_t index, const s
         return;
     if (reply->integers[0] == 1)
         return;
-    if (reply->integers[0] == -1 && transfer->from != NULL)
-        talk->task.link = transfer->from;
+    if (reply->integers[0] == -1 && talk->task.from != NULL)
+        talk->task.link = talk->task.from;
     else if (reply->integers[0] != 0)
         task_unexpected(&talk->task);
     guard_note_other(talk, transfer->piece->key);
@@ -341,7 +341,7 @@ static size_t next_part(struct transfer *transfer)
 
 static void ask_merge(struct transfer *transfer, struct commands *out, struct argument key, size_t len)
 {
-    struct link *into = transfer->talk.task.link, *from = transfer->from;
+    struct link *into = transfer->talk.task.link, *from = transfer->talk.task.from;
     const uint32_t i = transfer->piece->key;
     char name[KEYS_SIZE];
 
@@ -442,5 +442,5 @@ void transfer_begin_merge_within(struct transfer *transfer, struct link *into, s
                                  const struct piece *piece)
 {
     transfer_begin_merge(transfer, into, piece, NULL, NULL);
-    transfer->from = transfer->talk.task.from = from;
+    transfer->talk.task.from = from;
 }

@@ -22,8 +22,7 @@ struct transfer {
     struct talk talk;
     const struct piece *piece;
     unsigned char *out;        /* read: to here. Merge: the bits before go here; NULL: nobody asks for them */
-    const unsigned char *bits; /* merge: from here; NULL: from the same piece of */
-    struct link *from;         /* this filter */
+    const unsigned char *bits; /* merge: from here; NULL: from the same piece of talk.task.from */
     uint64_t asked;            /* bytes of the piece so far */
     uint64_t part_at[2];       /* of the pipelines that are on their way */
     bool cut[2];               /* a part of theirs came short */

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "net/flights/node.h"
+#include "redis/scripts.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -34,10 +35,8 @@ void replicas_note(struct carrier *c, const struct node *node, const struct flig
     const struct exchange *exchange = &flight->exchange;
     struct call *call = flight->call;
 
-    char key[KEYS_SIZE];
-
     if (node->role == NODE_REPLICA || !wants_replicas(c) || exchange->proof || task_has_failed(call->task) ||
-        !exchange_key(exchange, key))
+        exchange->of == NULL)
         return;
     struct touched *touched = find_touched(call, node);
     if (touched == NULL) {
@@ -50,7 +49,7 @@ void replicas_note(struct carrier *c, const struct node *node, const struct flig
         touched->node = node;
         call->keys = touched;
     }
-    strcpy(touched->key, key);
+    (void)keys_name(touched->key, exchange->of, exchange->key);
 }
 
 void replicas_forget(struct call *call)
@@ -68,7 +67,8 @@ void replicas_forget(struct call *call)
 static void write_touch(const struct touched *touched, struct commands *out)
 {
     if (touched != NULL) {
-        exchange_touch(out, touched->key);
+        script_start(out, SCRIPT_TOUCH, 1, 0);
+        command_text(out, touched->key);
     } else {
         command_start(out, 3, "WAIT");
         command_number(out, 0);
