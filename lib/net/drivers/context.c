@@ -15,7 +15,7 @@ static bool names_nobody(const redisContext *context)
 
 hibloom_status context_failure(const redisContext *context, int saved, struct error *error)
 {
-    const char *tls = tls_is_on(context) ? tls_words(NULL) : NULL;
+    const char *tls = tls_is_on(context) ? tls_words() : NULL;
     bool timed_out = context->err == REDIS_ERR_IO && (saved == EAGAIN || saved == EWOULDBLOCK || saved == ETIMEDOUT);
     hibloom_status status;
 

@@ -29,17 +29,10 @@ void tls_forget(void)
     ERR_clear_error();
 }
 
-bool tls_is_refused(const SSL *ssl)
-{
-    return SSL_get_verify_result(ssl) != X509_V_OK;
-}
-
-const char *tls_words(const SSL *ssl)
+const char *tls_words(void)
 {
     const unsigned long code = ERR_peek_error(); /* the first: the others follow from it */
 
-    if (ssl != NULL && tls_is_refused(ssl))
-        return X509_verify_cert_error_string(SSL_get_verify_result(ssl));
     if (ERR_SYSTEM_ERROR(code))
         return strerror(ERR_GET_REASON(code));
     if (ERR_GET_LIB(code) == ERR_LIB_SSL && ERR_GET_REASON(code) == SSL_R_WRONG_VERSION_NUMBER)
@@ -79,10 +72,9 @@ static hibloom_status load_pair(SSL_CTX *context, const char *cert, const char *
     SSL_CTX_set_default_passwd_cb(context, give_no_password);
     SSL_CTX_set_default_passwd_cb_userdata(context, &asked);
     if (SSL_CTX_use_certificate_chain_file(context, cert) != 1)
-        status = fail_file(error, "cert", cert, tls_words(NULL));
+        status = fail_file(error, "cert", cert, tls_words());
     else if (SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) != 1)
-        status = fail_file(error, "key", key,
-                           asked ? "it has a password: a key without one is needed" : tls_words(NULL));
+        status = fail_file(error, "key", key, asked ? "it has a password: a key without one is needed" : tls_words());
     SSL_CTX_set_default_passwd_cb_userdata(context, NULL);
     return status;
 }
@@ -92,11 +84,11 @@ static hibloom_status load_files(SSL_CTX *context, const struct store_options *o
     if (o->tls_cacert == NULL && o->tls_cacertdir == NULL && SSL_CTX_set_default_verify_paths(context) != 1)
         return error_set(error, HIBLOOM_ENOMEM, "out of memory");
     if (o->tls_cacert != NULL && SSL_CTX_load_verify_file(context, o->tls_cacert) != 1)
-        return fail_file(error, "cacert", o->tls_cacert, tls_words(NULL));
+        return fail_file(error, "cacert", o->tls_cacert, tls_words());
     if (o->tls_cacertdir != NULL && !is_directory(o->tls_cacertdir))
         return fail_file(error, "cacertdir", o->tls_cacertdir, strerror(errno));
     if (o->tls_cacertdir != NULL && SSL_CTX_load_verify_dir(context, o->tls_cacertdir) != 1)
-        return fail_file(error, "cacertdir", o->tls_cacertdir, tls_words(NULL));
+        return fail_file(error, "cacertdir", o->tls_cacertdir, tls_words());
     return o->tls_cert != NULL ? load_pair(context, o->tls_cert, o->tls_key, error) : HIBLOOM_OK;
 }
 
@@ -135,14 +127,16 @@ static hibloom_status make(SSL **out, const struct store_settings *s, const char
 
 static hibloom_status fail_handshake(const SSL *ssl, int saved, struct error *error)
 {
-    const char *words = tls_words(ssl);
+    const long verified = SSL_get_verify_result(ssl);
+    const bool refused = verified != X509_V_OK;
+    const char *words = refused ? X509_verify_cert_error_string(verified) : tls_words();
 
     if (words == NULL)
         words = saved != 0 ? strerror(saved) : "the server closed the connection";
     ERR_clear_error(); /* or the caller's next call of OpenSSL finds it */
-    (void)error_set(error, HIBLOOM_EIO, "TLS: %s%s",
-                    tls_is_refused(ssl) ? "the server's certificate is not accepted: " : "", words);
-    error->for_good = tls_is_refused(ssl);
+    (void)error_set(error, HIBLOOM_EIO, "TLS: %s%s", refused ? "the server's certificate is not accepted: " : "",
+                    words);
+    error->for_good = refused;
     return HIBLOOM_EIO;
 }
 
@@ -198,14 +192,9 @@ void tls_forget(void)
 {
 }
 
-const char *tls_words(const struct ssl_st *ssl)
+const char *tls_words(void)
 {
     return NULL;
-}
-
-bool tls_is_refused(const struct ssl_st *ssl)
-{
-    return false;
 }
 
 #endif

@@ -31,11 +31,7 @@ bool tls_is_on(const redisContext *);
  * reasons: they would be wrong for later failures. */
 void tls_forget(void);
 
-/* Why that failed, as OpenSSL says; NULL: it says nothing. With `ssl` also what is
- * wrong with the server's certificate. */
-const char *tls_words(const struct ssl_st *ssl);
-
-/* Is the server's certificate not accepted? */
-bool tls_is_refused(const struct ssl_st *ssl);
+/* Why that failed, as OpenSSL says; NULL: it says nothing. */
+const char *tls_words(void);
 
 #endif
