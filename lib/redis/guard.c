@@ -1,6 +1,5 @@
 /* guard.c: is a key still the one that this handle opened? See guard.h. */
 #include "redis/guard.h"
-#include "base/clock.h"
 #include "base/number.h"
 #include "spec/spec.h"
 

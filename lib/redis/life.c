@@ -5,7 +5,6 @@
 #include "base/number.h"
 #include "redis/near.h"
 #include "redis/scripts.h"
-#include "redis/store.h"
 #include "spec/spec.h"
 
 #include <inttypes.h>

@@ -1,7 +1,6 @@
 /* links.c: what is done with a whole filter, link after link. See links.h. */
 #include "redis/links.h"
 #include "base/clock.h"
-#include "redis/store.h"
 #include "spec/spec.h"
 
 #include <string.h>

@@ -4,7 +4,6 @@
  * all. A growing one takes another if the caller does not say that it grows: it
  * looks one link further. */
 #include "redis/life.h"
-#include "base/clock.h"
 #include "spec/spec.h"
 
 #include <string.h>

@@ -8,7 +8,6 @@
  * the two grows meanwhile the newest link that is known here is not the newest any more, which
  * its state says, and nothing is done. */
 #include "redis/replace.h"
-#include "base/number.h"
 #include "redis/scripts.h"
 #include "spec/spec.h"
 

@@ -3,7 +3,6 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "redis/near.h"
-#include "redis/store.h"
 #include "spec/spec.h"
 
 #include <string.h>
