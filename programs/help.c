@@ -331,7 +331,7 @@ const struct command *command_find(const char *name)
     for (size_t i = 0; i < N_COMMANDS; i++)
         if (strcmp(commands[i].name, name) == 0)
             return &commands[i];
-    const char *nearest = nearest_name(name, strlen(name), &commands[0].name, N_COMMANDS, sizeof *commands);
+    const char *nearest = nearest_name(name, strlen(name), &(struct names)NAMES(commands, &commands->name));
     if (nearest != NULL)
         complain("%s is not a command; did you mean %s?", name, nearest);
     else

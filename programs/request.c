@@ -207,10 +207,10 @@ static void refuse_option(const struct request *r, int option, const char *word)
     const bool is_letter = optopt > 0 && !is_known && strncmp(word, "--", 2) != 0;
     const char letter[] = {'-', (char)optopt, '\0'}, *const shown = is_letter ? letter : word;
     const char *const value = strncmp(word, "--", 2) == 0 ? strchr(word, '=') : NULL;
-    const char *const nearest = option == '?' && optopt == 0
-                                    ? nearest_name(word + 2, strcspn(word + 2, "="), &long_options[0].name,
-                                                   sizeof long_options / sizeof *long_options - 1, sizeof *long_options)
-                                    : NULL;
+    static const struct names names = {&long_options->name, sizeof *long_options,
+                                       sizeof long_options / sizeof *long_options - 1};
+    const char *const nearest = option == '?' && optopt == 0 ? nearest_name(word + 2, strcspn(word + 2, "="), &names)
+                                                             : NULL;
 
     if (option == ':')
         complain("%s needs a value", shown);

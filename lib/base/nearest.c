@@ -31,15 +31,15 @@ static unsigned distance(const char *word, size_t len, const char *name, size_t 
     return row[name_len];
 }
 
-const char *nearest_name(const char *word, size_t len, const char *const *names, size_t count, size_t stride)
+const char *nearest_name(const char *word, size_t len, const struct names *names)
 {
     const char *nearest = NULL;
     unsigned edits = MOST_EDITS + 1;
 
     if (len > LONGEST)
         return NULL;
-    for (size_t i = 0; i < count; i++) {
-        const char *name = name_in(names, i, stride);
+    for (size_t i = 0; i < names->count; i++) {
+        const char *name = name_at(names, i);
         const size_t name_len = strlen(name);
         const unsigned d = name_len <= LONGEST ? distance(word, len, name, name_len) : edits;
         if (d < edits && d < least((unsigned)len, (unsigned)name_len)) { /* "x" is no typo of "db" */
@@ -50,8 +50,8 @@ const char *nearest_name(const char *word, size_t len, const char *const *names,
     return nearest;
 }
 
-void list_names(char *out, size_t size, const char *const *names, size_t count, size_t stride)
+void list_names(char *out, size_t size, const struct names *names)
 {
-    for (size_t i = 0, used = 0; i < count && used < size; i++)
-        used += (size_t)snprintf(out + used, size - used, "%s%s", i > 0 ? ", " : "", name_in(names, i, stride));
+    for (size_t i = 0, used = 0; i < names->count && used < size; i++)
+        used += (size_t)snprintf(out + used, size - used, "%s%s", i > 0 ? ", " : "", name_at(names, i));
 }

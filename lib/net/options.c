@@ -138,14 +138,15 @@ static hibloom_status take(struct store_settings *s, const struct option *o, con
 /* Its name may be anything, in a pair also a password. A typo of a name is not. */
 static hibloom_status fail_unknown(const char *name, size_t len, size_t pair, struct error *error)
 {
-    const char *nearest = nearest_name(name, len, &table[0].name, OPTIONS, sizeof *table);
+    static const struct names names = NAMES(table, &table->name);
+    const char *nearest = nearest_name(name, len, &names);
 
     if (pair == 0 && len > 32)
         return error_set(error, HIBLOOM_EINVAL, "no option has a name of %zu bytes", len);
     if (nearest != NULL)
         return error_set(error, HIBLOOM_EINVAL, "%.*s: no such option; did you mean %s?", (int)len, name, nearest);
     char list[384];
-    list_names(list, sizeof list, &table[0].name, OPTIONS, sizeof *table);
+    list_names(list, sizeof list, &names);
     if (pair > 0)
         return error_set(error, HIBLOOM_EINVAL, "option number %zu: no such one; there are %s", pair, list);
     return error_set(error, HIBLOOM_EINVAL, "%.*s: no such option; there are %s", (int)len, name, list);

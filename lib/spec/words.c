@@ -106,7 +106,7 @@ static void refuse_name(struct words *s, const char *shown, const char *kind, co
 {
     char list[384];
 
-    list_names(list, sizeof list, names->first, names->count, names->row_size);
+    list_names(list, sizeof list, names);
     if (s->stored) /* a known crc says that it is what a client wrote */
         s->status = error_set(s->error, HIBLOOM_ENOTSUP, "made by a newer hibloom: %s", shown);
     else if (nearest != NULL)
@@ -122,7 +122,7 @@ size_t find_name(struct words *s, const char *kind, struct word name, const stru
             return i;
     char shown[64];
     const bool value = name.text == s->value.text;
-    const char *nearest = nearest_name(name.text, name.len, names->first, names->count, names->row_size);
+    const char *nearest = nearest_name(name.text, name.len, names);
     /* A typo of a name is no seed. */
     const struct shown part = nearest != NULL ? show(name, SHOWN) : show_name(name);
     snprintf(shown, sizeof shown, "%s%s%s", value ? kind : "", value ? "=" : "", part.text);

@@ -95,22 +95,6 @@ static inline bool word_is(struct word word, const char *name)
     return strlen(name) == word.len && memcmp(name, word.text, word.len) == 0;
 }
 
-/* A table whose rows begin with a name. */
-struct names {
-    const char *const *first; /* the name in the first row */
-    size_t row_size, count;
-};
-
-#define NAMES(table, name) \
-    { \
-        (const char *const *)(name), sizeof *(table), sizeof(table) / sizeof *(table) \
-    }
-
-static inline const char *name_at(const struct names *names, size_t i)
-{
-    return name_in(names->first, i, names->row_size);
-}
-
 /* A word that a text can have. */
 struct known_word {
     const char *name;

@@ -99,8 +99,8 @@ static void the_nearest_name_is_at_most_two_edits_away(void **state)
     } names[] = {{"capacity", 1}, {"error", 2}, {"retry", 3}, {"db", 4}};
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        const char *nearest = nearest_name(words[i].word, strlen(words[i].word), &names[0].name,
-                                           sizeof names / sizeof *names, sizeof *names);
+        const char *nearest = nearest_name(words[i].word, strlen(words[i].word),
+                                           &(struct names)NAMES(names, &names->name));
         if (words[i].nearest == NULL)
             assert_null(nearest);
         else {
