@@ -6,7 +6,7 @@
  *
  * The known bits are forgotten whenever they could be wrong: after an error, and at another
  * epoch. Also if another server may have answered, which may have lost bits. That is at a new
- * connection, a redirect, and a second sending. */
+ * connection, a restart, a redirect, and a second sending. */
 #ifndef HIBLOOM_NEAR_H
 #define HIBLOOM_NEAR_H
 

@@ -10,7 +10,7 @@ struct scandump {
     struct dumped *piece;
 };
 
-/* `piece` as in struct store_class. */
+/* See struct dumped, which the task fills. */
 void scandump_begin(struct scandump *, const char *key, struct dumped *piece);
 
 #endif

@@ -4,7 +4,8 @@
  * does not grow has one link, itself. Each item is digested once, whatever the number of links, and all links
  * share two pipelines of 64 KB. So a call's memory does not grow with the links.
  *
- * The task that begins the walk chooses the links to look in, and the meaning of an answer: growing.h, window.h. */
+ * The task that begins the walk chooses the links to look in, and the meaning of an answer: plain.c, growing.h,
+ * window.h, item_call.c. */
 #ifndef HIBLOOM_WALK_H
 #define HIBLOOM_WALK_H
 

@@ -9,11 +9,12 @@
  *
  * Each file here uses those before it:
  *
- *   flight     commands on their way, data only
+ *   flight     commands on their way; of their call it only counts proofs
  *   carrier    this
  *   call       sleeps, is tried again, fails
  *   node       open -> greet -> ready, and greet again; lost
  *   replicas   WAIT behind adds; look-ups of replicas
+ *   setup      the carrier is made of its settings, and freed: for drivers
  *   dispatch   a flight -> a node; refused or redirected: again. Asks for the locations
  *   events     an event -> its call, node or flight: for drivers. Asks tasks for what is next, and has it written */
 #ifndef HIBLOOM_CARRIER_H
