@@ -37,7 +37,8 @@ struct call {
     bool at_primary;        /* replicas are not asked: one did not know the filter */
     bool astray;            /* it has failed, and no locations were known while it took back its writes */
     unsigned sent;          /* flights that went to a connection; those that wait for its greeting did not */
-    unsigned proving;       /* flights of which the guard goes alone */
+    unsigned flights;       /* so many were made */
+    unsigned proving;       /* those of which the guard goes alone */
     bool carried_out;       /* at least one command was carried out */
     bool runnable;          /* in carrier.runnable */
     bool done;

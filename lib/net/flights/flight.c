@@ -64,6 +64,7 @@ struct flight *flight_new(struct flight_pool *pool, struct call *call, enum flig
     *flight = (struct flight){.pool = pool,
                               .call = call,
                               .kind = kind,
+                              .order = call != NULL ? call->flights++ : 0,
                               .exchange = *exchange,
                               .carried_out = NO_COMMAND,
                               .doubtful = NO_COMMAND,

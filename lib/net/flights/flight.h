@@ -29,6 +29,7 @@ struct flight {
     struct flight_pool *pool;
     struct call *call; /* NULL: none waits for it */
     enum flight_kind kind;
+    uint32_t order; /* among those of its call, as its task wrote them */
     struct exchange exchange;
     uint64_t number;      /* flights are numbered as they are sent */
     uint32_t index;       /* the reply that is delivered next */

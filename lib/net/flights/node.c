@@ -40,14 +40,14 @@ void node_send(struct carrier *c, struct node *node, struct flight *flight)
         flight->call->sent++;
 }
 
-/* Is one of its call in front of it whose guard went alone? Then the rest of that one would come behind it, and items would
- * be asked for in another order than they were given. */
+/* Is an earlier one of its call there whose guard went alone? Then the rest of that one would come behind it, and items
+ * would be asked for in another order than they were given. */
 static bool overtakes(const struct node *node, const struct flight *flight)
 {
     if (flight->call->proving == 0) /* so of most calls the list is not searched */
         return false;
     for (const struct flight *at = node->sent.first; at != NULL && at != flight; at = at->next)
-        if (at->call == flight->call && at->proving)
+        if (at->call == flight->call && at->proving && at->order < flight->order)
             return true;
     return false;
 }
@@ -60,7 +60,7 @@ static void prove_again(const struct node *node, struct flight *flight)
 
     if (call == NULL || flight->proving)
         return;
-    if (!flight_is_proven(flight) && overtakes(node, flight)) {
+    if (overtakes(node, flight)) {
         flight_begin_proof(flight);
         return;
     }
