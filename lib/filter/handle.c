@@ -33,19 +33,26 @@ void filter_free(hibloom *filter)
     alloc.free(filter);
 }
 
-hibloom *filter_opened(hibloom *filter)
+static hibloom *settled(hibloom *filter)
 {
     const size_t room = spec_bytes(&filter->spec), bytes = offsetof(hibloom, spec) + room;
-    hibloom *small = room < filter->room ? alloc.malloc(bytes) : NULL, *opened = small != NULL ? small : filter;
+    hibloom *small = room < filter->room ? alloc.malloc(bytes) : NULL;
 
-    if (small != NULL) {
-        memcpy(small, filter, bytes);
-        small->room = room;
-        if (!store_is_in_memory(filter->store))
-            redis_filter_moved(small);
-        explicit_bzero(filter, sizeof *filter); /* the seed */
-        alloc.free(filter);
-    }
+    if (small == NULL)
+        return filter;
+    memcpy(small, filter, bytes);
+    small->room = room;
+    if (!store_is_in_memory(filter->store))
+        redis_filter_moved(small);
+    explicit_bzero(filter, sizeof *filter); /* the seed */
+    alloc.free(filter);
+    return small;
+}
+
+hibloom *filter_opened(hibloom *filter)
+{
+    hibloom *opened = settled(filter);
+
     LIST_INSERT_HEAD(&opened->store->filters, opened, in_store);
     return opened;
 }

@@ -299,7 +299,7 @@ static void begin_works(struct many *m)
 
     m->left = m->parts_n + 1;
     async_accept(&m->work);
-    looped->carrier.gathers = true;
+    events_gather(&looped->carrier);
     for (size_t i = 0; i < m->parts_n; i++)
         begin_work(&m->parts[i]);
     events_go(&looped->carrier);

@@ -357,7 +357,8 @@ static void a_setup_of_another_size_is_read_as_far_as_both_know_it(void **state)
     }
     struct store_settings *s = NULL;
     struct error error;
-    assert_int_equal(settings_make(&s, false, "redis://h", &(hibloom_setup){.options = pairs}, &error), HIBLOOM_EINVAL);
+    assert_status(settings_make(&s, false, "redis://h", &(hibloom_setup){.options = pairs}, &error), HIBLOOM_EINVAL,
+                  NULL);
     assert_string_equal(error.words, "hibloom_setup.size is not sizeof(hibloom_setup)");
 }
 

@@ -244,7 +244,8 @@ static bool run_all(struct redis_store *store, struct task **tasks, size_t n, ta
     }
     b->heard_ms = clock_now_ms();
     receive_rest(b);
-    c->gathers = c->in_step = true;
+    events_gather(c);
+    c->in_step = true;
     for (size_t i = 0; i < n; i++)
         events_begin(c, &calls[i], tasks[i]);
     events_go(c);

@@ -178,6 +178,11 @@ void events_begin(struct carrier *c, struct call *call, struct task *task)
     settle(c);
 }
 
+void events_gather(struct carrier *c)
+{
+    c->gathers = true;
+}
+
 void events_go(struct carrier *c)
 {
     c->gathers = false;

@@ -11,7 +11,8 @@
 
 void events_begin(struct carrier *, struct call *, struct task *);
 
-/* Calls that were begun while carrier.gathers was set go on together from here on: what they send first shares a flush. */
+/* Calls that are begun in between go on together, from the second one on: what they send first shares a flush. */
+void events_gather(struct carrier *);
 void events_go(struct carrier *);
 
 /* Calls on this handle fail with ECANCELED. They end once what is on its way has been answered. */
