@@ -12,9 +12,10 @@
 
 #define MORE_MEMORY 1.5 /* than the least, at most, for more items a second */
 #define BEYOND_BEST 1u  /* hashes more than the best number, at most */
-/* A bulk add makes each key again (transfer.h), which stalls the server for some 0.7 ms a MB. So adds like keys of 2 MB. The
- * server's allocator gives 2 MB and no more to a key that leaves room for its own few bytes. */
-#define ADD_KEY_BYTES ((2u << 20) - 4096.0)
+/* A bulk add makes each key again (transfer.h), which stalls the server for some 0.7 ms a MB. So adds like keys of 2 MB at
+ * most. A hundredth is left for the key's tail, and for the bits that segments take more. */
+#define ADD_KEY_BYTES ((2u << 20) / 100 * 99)
+#define MORE_SEGMENTS 4u /* than are needed, at most, for the least memory */
 
 /* The text leaves these open. */
 struct choices {
@@ -95,14 +96,29 @@ static void judge_all(struct choices *c, judge_choice *judge)
     judge_layout(c, LAYOUT_BLOCKED, judge);
 }
 
-/* Windows and counting filters never merge, so their keys may be large. */
+/* The number of segments, and below twice that, for which the server takes the least memory. */
+static uint64_t segments_for_adds(uint64_t bytes)
+{
+    const uint64_t needed = (bytes - 1) / ADD_KEY_BYTES + 1;
+    uint64_t best = needed;
+
+    for (uint64_t n = needed + 1; n < 2 * needed && n <= needed + MORE_SEGMENTS; n++)
+        if (n * spec_key_room(bytes / n + 1) < best * spec_key_room(bytes / best + 1))
+            best = n;
+    return best;
+}
+
+/* What the allocator would round up becomes bits. Windows and counting filters never merge, so their keys may be large. */
 static void split_for_adds(struct request *r)
 {
-    const double segments = ceil(bytes_of(&r->spec) / ADD_KEY_BYTES);
+    struct spec *spec = &r->spec;
+    const uint64_t segments = segments_for_adds(spec_bitmap_bytes(spec) * spec_keys(spec));
 
-    if (r->prefer == PREFER_ADD && r->spec.window == 0 && r->spec.counters == 0 &&
-        (r->given & (GIVEN_SEGMENTS | GIVEN_NEW_SEGMENTS)) == 0 && segments >= 2.0 && segments <= SPEC_SEGMENTS_MAX)
-        (void)spec_spread(&r->spec, (uint32_t)segments); /* it stays as it is where it may not be split */
+    if (r->prefer != PREFER_ADD || spec->window != 0 || spec->counters != 0 ||
+        (r->given & (GIVEN_SEGMENTS | GIVEN_NEW_SEGMENTS)) != 0 || segments == 1 || segments > SPEC_SEGMENTS_MAX ||
+        !spec_may_be_segmented(spec) || spec_spread(spec, (uint32_t)segments) != HIBLOOM_OK)
+        return; /* it stays as it is */
+    spec->bits = 8 * spec_key_room(spec_bitmap_bytes(spec)) * spec_segments(spec);
 }
 
 hibloom_status prefer_pick(struct request *request, struct error *error)

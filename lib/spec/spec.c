@@ -16,7 +16,7 @@ bool spec_may_be_segmented(const struct spec *spec)
     return hash_table[spec->hash].blocked != NULL && spec->layout != LAYOUT_PARTITIONED;
 }
 
-/* The bytes that the server's allocator, jemalloc, takes for `bytes`. It has four sizes between two powers of two. */
+/* The server's allocator, jemalloc, has four sizes between two powers of two. */
 static uint64_t allocated_for(uint64_t bytes)
 {
     const uint64_t step = UINT64_C(1) << (61 - __builtin_clzll(bytes - 1));
@@ -27,6 +27,11 @@ static uint64_t allocated_for(uint64_t bytes)
 /* Bytes that a key has beside its bits: Redis' header of the string, and the tail. With more
  * than 200 segments that of key 0 is longer. Then one key of many takes the next size. */
 #define SEGMENT_TAIL UINT64_C(4096)
+
+uint64_t spec_key_room(uint64_t bitmap_bytes)
+{
+    return allocated_for(bitmap_bytes + SEGMENT_TAIL) - SEGMENT_TAIL;
+}
 
 uint32_t spec_default_segments(const struct spec *spec)
 {
@@ -43,7 +48,7 @@ uint32_t spec_default_segments(const struct spec *spec)
         trial.segments = least < SPEC_SEGMENTS_MAX ? (uint32_t)least : SPEC_SEGMENTS_MAX;
     for (; trial.segments < SPEC_SEGMENTS_MAX; trial.segments++) {
         const uint64_t bytes = spec_bitmap_bytes(&trial);
-        if (allocated_for(bytes + SEGMENT_TAIL) <= bytes + bytes * 3 / 100)
+        if (spec_key_room(bytes) + SEGMENT_TAIL <= bytes + bytes * 3 / 100)
             break;
     }
     return trial.segments;

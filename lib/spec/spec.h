@@ -130,6 +130,9 @@ hibloom_status spec_size(struct spec *spec, uint64_t capacity, double error_rate
  * that the server's allocator rounds up by 3 % at most. Never below spec->segments. */
 uint32_t spec_default_segments(const struct spec *spec);
 
+/* The bytes of bits that a key may have in the memory that the server's allocator takes for so many, 1 or more. */
+uint64_t spec_key_room(uint64_t bitmap_bytes);
+
 bool spec_may_be_segmented(const struct spec *spec); /* its layout and its hash allow it */
 
 /* Gives it that number of segments, if it has fewer and may have them, and the bits that these take. */
