@@ -211,8 +211,8 @@ static bool remove_filter(struct session *s, bool ends_by_itself)
     return false;
 }
 
-/* Only the rows that differ between the commands. An add with is_new is always one BITFIELD, a
- * look-up in the blocked layout one GETRANGE. Each is measured once. */
+/* Only the rows that differ between the commands. An add with is_new always goes by BITFIELD, a look-up in the blocked
+ * layout by GETRANGE. Each is measured once. */
 static hibloom_status measure_rows(struct bench *b)
 {
     const bool setbit = !b->request->bitfield;

@@ -102,7 +102,7 @@ static int walk_batches(struct walk *w, struct session *s, struct input *in, con
     return status == INPUT_END ? EXIT_YES : EXIT_TROUBLE;
 }
 
-/* Counting takes the server 40 us (Redis 8) to 230 us (7.0) for each MB, and an item some 2 us. After few items it would take far longer
+/* Counting takes the server 40 us (Redis 8) to 300 us (7.0) for each MB, and an item some 2 us. After few items it would take far longer
  * than to add them. */
 #define BITS_AN_ITEM 400000u
 #define FEW_BITS (UINT64_C(1) << 27) /* 16 MB */
