@@ -29,8 +29,8 @@ bool has_cause(const struct call *c, hibloom_status status)
 
     switch (status) {
     case HIBLOOM_EIO: return connection;
-    case HIBLOOM_ENOMEM: /* on a loop another call may have met it */
-        return world.starved_us[c->client] >= (s->loop ? 1 : c->begun_us);
+    case HIBLOOM_ENOMEM: /* another call may have met it: on a loop, or before this one, which then waits in its pause */
+        return world.starved_us[c->client] >= (s->loop ? 1 : since);
     case HIBLOOM_ETIMEDOUT:
         /* Who stood still once finds the answers that came meanwhile. Where sizes differ each piece takes long. */
         if (!(world.plan->sizes != 0 && world.plan->pieces != 0) &&

@@ -297,7 +297,8 @@ void watch_check(const struct call *c, const bool *answers)
         settings->near < 2 && !world_had(FAULT_FLUSH) &&
         !(settings->accept_restarts && caused(CAUSE_LOSS, c->begun_us)) /* the one before is there again */ &&
         world.plan->sizes == 0 /* late bits may hide it for a moment, and are no "no" */ &&
-        !(copy_came_back() && caused(CAUSE_LOSS, c->begun_us)) /* it was away, and is back as the guard is read */ &&
+        /* it was away, and is back as the guard is read: a stranger's copy, or the new primary's data */
+        !((copy_came_back() || caused(CAUSE_KEYS, c->begun_us)) && caused(CAUSE_LOSS, c->begun_us)) &&
         /* before the client stood still, the key had been where it was redirected to; it asks again */
         !(world.struck[c->client] > c->struck && world.redirected_us[c->client] >= c->begun_us))
         fail_call(c, "\"no\", served by a string that is not the filter it has opened as '%s'", oracle_name(c->name));
