@@ -290,17 +290,15 @@ static void settle(struct call *c, hibloom_status status, bool open_end)
 }
 
 /* A call connects once; where that fails at once, each filter's part of it does. To take bits back all of them connect
- * once more, and only retry_ms lets them try again. A connection that has died since the guard's answer is made anew,
- * too. */
+ * once more, and only retry_ms lets them try again. */
 static void check_connects(const struct call *c)
 {
     const struct name *n = &names[c->name];
     const struct client_settings *s = &world.plan->client[c->client];
 
     if (is_add(c) && world.plan->topology == STANDALONE && !s->loop && s->retry_ms == 0 &&
-        world.connects_most[c->client] > 1u + c->by_pairs + caused(CAUSE_RESTART, c->begun_us) &&
-        !kind_of(c->name)->growing && !kind_of(c->name)->window && c->handle != 0 &&
-        c->handle == oracle_root(c->name) && c->lives == n->lives &&
+        world.connects_most[c->client] > 2u + c->by_pairs && !kind_of(c->name)->growing && !kind_of(c->name)->window &&
+        c->handle != 0 && c->handle == oracle_root(c->name) && c->lives == n->lives &&
         memcmp(c->ids, n->seen.link[0].ids, sizeof c->ids) == 0)
         fail_call(c, "it tries to connect %u times in a row", world.connects_most[c->client]);
 }
