@@ -654,8 +654,9 @@ static hibloom_status call_blocking(struct client *c, const struct step *step)
         note_root(c, &r->calls[0], status);
     for (size_t part = 0; part < r->parts; part++) {
         const hibloom_status its = status_of(r, part, status);
-        /* some callers ignore that a key is lost */
-        const bool ignores = its == HIBLOOM_ECORRUPT && plan_chance(world.plan, (uint64_t)c->id, 1) % 4 == 0;
+        /* some callers ignore that a key is lost, or the filter */
+        const bool ignores = (its == HIBLOOM_ECORRUPT && plan_chance(world.plan, (uint64_t)c->id, 1) % 4 == 0) ||
+                             (its == HIBLOOM_ENOTFOUND && plan_chance(world.plan, (uint64_t)c->id, 8) % 4 == 0);
         if (step->verb == VERB_DROP || (loses_handle(its) && needs_handle(step->verb) && !ignores))
             close_handle(c, r->calls[part].name);
     }

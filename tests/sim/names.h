@@ -77,7 +77,7 @@ struct name {
 
     /* ---- watch.c ---- */
     uint64_t broke[CLIENTS];     /* the root that a call has failed of, since of its first link */
-    uint32_t broke_key[CLIENTS]; /* this key is lost, and no other */
+    uint32_t broke_key[CLIENTS]; /* this key is lost; if it is not the root, no other is */
     uint64_t broke_us[CLIENTS];  /* when that call ended */
     uint64_t shown_us[CLIENTS];  /* when a primary has last shown the client a key that it has opened */
     size_t shown_bytes[CLIENTS]; /* of a bare bitmap, to the client's handle */

@@ -273,8 +273,11 @@ void watch_end(const struct call *c, hibloom_status status, bool open_end)
             n->broke_key[c->client] = k;
             lost++;
         }
-    const bool told = status == HIBLOOM_ECORRUPT && c->verb <= VERB_LOOK && lost == 1 && n->there == c->handle;
-    n->broke[c->client] = told ? c->handle : 0;
+    const bool told = status == HIBLOOM_ECORRUPT && lost == 1 && n->there == c->handle;
+    const bool gone = status == HIBLOOM_ENOTFOUND && n->there == 0; /* its root is lost, too */
+    if (gone)
+        n->broke_key[c->client] = 0;
+    n->broke[c->client] = (told || gone) && c->verb <= VERB_LOOK ? c->handle : 0;
     n->broke_us[c->client] = net_now_us();
     if (c->verb == VERB_OPEN)
         n->shown_us[c->client] = net_now_us();
