@@ -221,6 +221,11 @@ static void check_length(const struct call *c, hibloom_status status)
     if (c->longest < *shown)
         fail_call(c, "OK, but '%s' has %zu bytes, and its handle has seen %zu", oracle_name(c->name), c->longest,
                   *shown);
+    /* Its bits may make it as long again. So an add asks in front of them, too. */
+    if (is_add(c) && c->alone && c->bytes_at_begin < *shown && !commands_may_be_late() &&
+        !caused(CAUSE_LOSS, c->begun_us))
+        fail_call(c, "OK, but '%s' had %zu bytes, and its handle had seen %zu", oracle_name(c->name), c->bytes_at_begin,
+                  *shown);
     if (c->shortest > *shown)
         *shown = c->shortest;
 }
@@ -239,6 +244,7 @@ void oracle_begin(struct call *c)
     c->begun_clock_us = clock_of(c->name);
     c->shortest = SIZE_MAX;
     note_call(c);
+    c->bytes_at_begin = c->longest;
     c->had_at_begin = c->had;
     c->demanded = c->items & n->in;
     c->handle_met |= c->handle == 0;

@@ -51,7 +51,7 @@ struct call {
     bool wrote;              /* and it has written since */
     bool reopens;            /* its handle: what that has not reported is still to be reported */
     /* The bytes of a bare bitmap at moments of the call. */
-    size_t shortest, longest;
+    size_t shortest, longest, bytes_at_begin;
 };
 
 void oracle_begin_world(void);
