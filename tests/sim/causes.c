@@ -15,6 +15,14 @@ static bool some_key_may_go(int name)
            commands_may_be_late() || !has_several_keys(name) || kind_of(name)->bare;
 }
 
+/* A removal that finds nothing any more: it has carried itself out, and got no answer. That is OK (hibloom_drop). */
+static bool has_removed_it(const struct call *c)
+{
+    return (c->verb == VERB_DROP || c->verb == VERB_DELETE) && c->alone && c->raw_at_begin == 0 && c->handle_met &&
+           !caused(CAUSE_KEYS, c->begun_us) && !caused(CAUSE_LOSS, c->begun_us) && !was_expired(c->name) &&
+           !world.stale[c->client] && !world.misled[c->client] && !commands_may_be_late();
+}
+
 bool has_cause(const struct call *c, hibloom_status status)
 {
     const uint64_t since = c->begun_us > 10000000 ? c->begun_us - 10000000
@@ -55,7 +63,10 @@ bool has_cause(const struct call *c, hibloom_status status)
                (caused(CAUSE_SLOTS, 1) && caused(CAUSE_KEYS, 1)); /* or one where it has moved away from */
     case HIBLOOM_ESERVER: return caused(CAUSE_REFUSAL, since) && (caused(CAUSE_KEYS, 1) || caused(CAUSE_RESTART, 1));
     case HIBLOOM_EDENIED: return caused(CAUSE_DENIAL, since);
-    case HIBLOOM_ENOTFOUND: return life || (c->verb == VERB_LOOK && kind->bare) || c->raw_at_begin != 0;
+    case HIBLOOM_ENOTFOUND:
+        if (has_removed_it(c))
+            return false;
+        return life || (c->verb == VERB_LOOK && kind->bare) || c->raw_at_begin != 0;
     case HIBLOOM_EMISMATCH: /* the name of what replaces may have late bits */
         return life || c->raw_at_begin != 0 || world.plan->sizes != 0 || (c->verb == VERB_REPLACE && others);
     case HIBLOOM_ECORRUPT: /* a removal that was cut may have taken a link of which no root tells yet */
