@@ -61,6 +61,18 @@ static bool some_key_is_left(int name)
     return false;
 }
 
+/* Every add, and every link that is told of, is on all replicas: no take-over loses it (hibloom.h, min_replicas). */
+static bool everybody_waits(int name)
+{
+    bool wait = !world_had(FAULT_RESTART) && !caused(CAUSE_SLOTS, 1) && !caused(CAUSE_CLOCK, 1) &&
+                !kind_of(name)->window && !kind_of(name)->counting && may_go_by_itself(name) == 0 &&
+                !somebody_may_remove(name);
+
+    for (unsigned i = 0; i < world.plan->clients; i++)
+        wait = wait && world.plan->client[i].min_replicas == world.plan->replicas;
+    return wait;
+}
+
 void oracle_after(int who, const char *what)
 {
     for (int i = 0; i < (int)world.plan->names; i++) {
@@ -90,6 +102,9 @@ void oracle_after(int who, const char *what)
         if (strcmp(what, "EVAL.swap") == 0 && whole && several && names[i].seen.status == HIBLOOM_ECORRUPT &&
             !caused(CAUSE_LOSS, 1) && !caused(CAUSE_SLOTS, 1) && !caused(CAUSE_CLOCK, 1))
             oracle_fail("a swap of client %d lists keys of '%s' that are not there", who, oracle_name(i));
+        if (strcmp(what, "EVAL.swap") == 0 && whole && names[i].seen.status == HIBLOOM_ECORRUPT && everybody_waits(i))
+            oracle_fail("client %d tells of a link of '%s' that is lost, though replicas should have it", who,
+                        oracle_name(i));
         times_after(i, who, what, root, expiry_ms);
         /* No late maker takes them for older ones than its own (docs/format.md, 14). Late bits may leave it no greater one. */
         if (replaces && whole && names[i].seen.status == 0 && oracle_root(i) != root &&
@@ -103,18 +118,6 @@ void oracle_after(int who, const char *what)
         windows_after(i, who, what, root);
     }
     note_moment();
-}
-
-/* Every add, and every link that is told of, is on all replicas: no take-over loses it (hibloom.h, min_replicas). */
-static bool everybody_waits(int name)
-{
-    bool wait = !world_had(FAULT_RESTART) && !caused(CAUSE_SLOTS, 1) && !caused(CAUSE_CLOCK, 1) &&
-                !kind_of(name)->window && !kind_of(name)->counting && may_go_by_itself(name) == 0 &&
-                !somebody_may_remove(name);
-
-    for (unsigned i = 0; i < world.plan->clients; i++)
-        wait = wait && world.plan->client[i].min_replicas == world.plan->replicas;
-    return wait;
 }
 
 void oracle_after_loss(void)
