@@ -196,12 +196,13 @@ deb:
 
 # ---- The benchmark -----------------------------------------------------------
 
-# The bench is linked with the library's objects: it prints the cost model's figures, too, which are not for users.
+# The bench is linked with the library's objects: it prints the cost model's figures, too, which are not for users. It has
+# an encoding.o of its own.
 BENCH     := $(BUILD)/tests/bench
 BENCH_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/bench/*.c) \
                  $(addprefix tests/support/,redis_server.c certificates.c temp_dir.c net.c resp.c with_options.c))
 
-$(BENCH)/bench: $(BENCH_OBJ) $(LIB_OBJ)
+$(BENCH)/bench: $(BENCH_OBJ) $(filter-out %/redis/encoding.o,$(LIB_OBJ))
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpthread -ldl -levent_core $(LIBS)
 
 benches: $(BENCH)/bench $(BUILD)/tests/soak/soak

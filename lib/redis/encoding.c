@@ -63,10 +63,6 @@ static void take_bit(struct task *task, struct run *run, uint32_t i, size_t at, 
 
 /* ---- BITFIELD key SET u1 bit 1 ..., or GET u1 bit ...; counters: GET u4 offset ... ------ */
 
-/* A command costs the server about as much as ten of its arguments. So several items share one, but long commands are
- * slow again. Measured for k = 1 to 16: the server needs the least time where a command has some 32 bits. */
-#define BITFIELD_BITS 32u
-
 static size_t bitfield_bits(uint32_t k, size_t left)
 {
     const size_t most = (size_t)encoding_bitfield_items(k) * k;

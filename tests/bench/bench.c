@@ -28,7 +28,7 @@ static const struct bench_part {
     {"segments", bench_segments}, {"memory", bench_memory},         {"stalls", bench_stalls},
     {"retries", bench_retries},   {"async", bench_async},           {"near", bench_near},
     {"calls", bench_calls},       {"kinds", bench_kinds},           {"crossing", bench_crossing},
-    {"merges", bench_merges},     {"module", bench_module},
+    {"merges", bench_merges},     {"module", bench_module},         {"bitfield", bench_bitfield},
 };
 
 /* ---- How much ------------------------------------------------------------------- */

@@ -27,6 +27,7 @@ void bench_retries(void);    /* retries and TLS, while nothing fails */
 void bench_async(void);      /* the calls on an event loop against those that block */
 void bench_near(void);       /* what is known to be in costs no command */
 void bench_calls(void);      /* one call, of a few items and of very many */
+void bench_bitfield(void);   /* how many items share a BITFIELD */
 void bench_crossing(void);   /* whether the cost model chooses the best way */
 void bench_merges(void);     /* whole bitmaps into one key, by BITOP and by parts */
 void bench_module(void);     /* beside RedisBloom's module, where it is installed */
@@ -64,6 +65,9 @@ hibloom_store *bench_store(const char *uri, const char *commands);
 /* All calls of the store go by commands from now on, and none by whole bitmaps: so it is
  * commands that are compared, also on small filters and in large batches. */
 void bench_by_commands(hibloom_store *store);
+
+/* About so many bits share a BITFIELD from now on; the library's number at first. */
+extern uint32_t bench_bitfield_bits;
 
 /* The filter, made anew from a spec text. */
 hibloom *bench_open(hibloom_store *store, const char *name, const char *spec);

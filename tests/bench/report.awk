@@ -389,6 +389,7 @@ END {
     print_async()
     print_near()
     print_calls()
+    print_bitfield()
     print_choices()
     print_merges()
     print_module()

@@ -72,6 +72,9 @@ function print_calls_targets(    i, key, n)
     target("batches of 1,000 with is_new on a filter for 100,000 items, against the same by commands", 4, " x", \
         quotient(series("crossing", "classic|100000|add, is_new|1000", "commands_us"), \
             series("crossing", "classic|100000|add, is_new|1000", "call_us")))
+    target("blocked, k = 3, adds with is_new in batches of 1,000: several items a BITFIELD against one item a BITFIELD, " \
+        "both by the library's code", 1.3, " x", quotient(bitfield("add, is_new|3|32", "items_per_s"), \
+            bitfield("add, is_new|3|1", "items_per_s")))
     target("the cost model's choice against the better way, in its worst cell", 1.15, " x", worst_choice(), 1)
     target("a whole bitmap into a key, against parts", 2.5, " x", \
         quotient(series("merges", "parts", "ms"), series("merges", "whole", "ms")))
@@ -146,6 +149,32 @@ function print_calls(    i, j, key, operation)
     print_crossing("add", "add", "")
     print_crossing("add, is_new, all in", "add with is_new, if all are in", \
         ": where reading is a tenth of sending all, as they may all be new")
+}
+
+# ---- Items that share a BITFIELD ---------------------------------------------------------
+
+function bitfield(key, column)
+{
+    return series("bitfield", key, column)
+}
+
+function print_bitfield(    i, key, k, bits, one, cells)
+{
+    print "\n## Items that share a BITFIELD\n"
+    print "Batches of 1,000. A BITFIELD has one item, or as many as have so many bits. The library takes 32 bits; the table"
+    print "has how many items that is. The same code sends them all. Adds with is_new are of new items in the blocked layout,"
+    print "look-ups are in the classic one. One item is in items/s, and the others are against it.\n"
+    print "| k | items | add: one item | 16 bits | 32 bits | 64 bits | look up: one item | 16 bits | 32 bits | 64 bits |"
+    print "|---|---|---|---|---|---|---|---|---|---|"
+    for (i = 1; i <= count["bitfield"]; i++) {
+        key = keys["bitfield", i]
+        k = name["bitfield", key, "hashes"]
+        bits = name["bitfield", key, "bits"]
+        one = bitfield(name["bitfield", key, "operation"] "|" k "|1", "items_per_s")
+        cells[k] = cells[k] " " (bits == 1 ? short(median(one)) : times(quotient(bitfield(key, "items_per_s"), one))) " |"
+    }
+    for (k = 1; k in cells; k++)
+        print "| " k " | " median(bitfield("look up|" k "|32", "items")) " |" cells[k]
 }
 
 # ---- Which way is better ------------------------------------------------------------------
