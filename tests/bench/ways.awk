@@ -84,6 +84,10 @@ function print_calls_targets(    i, key, n)
         stalled("11.4 MB in keys of 2 MB"), 1)
     target("one call of 1,000,000 adds, against MADD's 2.2 M/s", 2200000, " items/s", \
         calls("add", 1000000, "items_per_s"))
+    if (count["module"] > 0)
+        target("blocked, k = 2, 3 %, adds with is_new in batches of 1,000, against BF.ADD, pipelined, 3 %", 1, " x", \
+            quotient(series("module", "blocked, k = 2, 3 %|add, is_new|1000", "items_per_s"), \
+                series("module", "BF.ADD, pipelined, 3 %|add, is_new|1000", "items_per_s")))
     for (i = 1; i <= count["calls"]; i++) {
         key = keys["calls", i]
         n = name["calls", key, "items"]
@@ -237,7 +241,8 @@ function print_module(    i, key)
         print "Not measured: the module is not installed here."
         return
     }
-    print "One server, the same capacity and error rate, items/s; the module through hiredis.\n"
+    print "One server, the same capacity, items/s; the error rate is 1 % unless a row has another. The module goes through"
+    print "hiredis.\n"
     print "| way | call | items a call | items/s |\n|---|---|---|---|"
     for (i = 1; i <= count["module"]; i++) {
         key = keys["module", i]
