@@ -6,6 +6,8 @@
 #include <string.h>
 
 #define ATTEMPTS 10u /* each that fails is somebody else's that went on */
+#define HASTY 3u     /* so many looks do not wait, */
+#define REST_MS 10u  /* and the others do so */
 
 static void go_on(struct links *);
 static void run_root(struct links *);
@@ -330,6 +332,35 @@ static void look(struct links *l)
     begin_life(l, LIFE_LOOK, link, NULL, NULL, looked);
 }
 
+static void rest(struct talk *talk, struct outbox *outbox)
+{
+    talk->task.pause_ms = REST_MS;
+    talk_then(talk, NULL, NULL);
+}
+
+static void rested(struct links *l)
+{
+    if (end_inner(l))
+        look(l);
+}
+
+/* Each redirect makes it look again: also one of the look itself, or of another call. Between two slot maps there is a
+ * pause, and the old one may redirect all calls until then. So it tries for as long as any call does. */
+static void look_again(struct links *l)
+{
+    const uint32_t retry_ms = l->task.link->server->retry_ms;
+
+    if (l->looks++ >= ATTEMPTS && clock_now_ms() >= l->begun_ms + retry_ms) {
+        task_fail(&l->task, HIBLOOM_EUNAVAILABLE,
+                  "'%s': its servers take over from each other time and again: try again", l->filter->handle->name);
+    } else if (l->looks <= HASTY || retry_ms == 0) {
+        look(l);
+    } else {
+        talk_begin(&l->talk, l->task.link, rest);
+        l->ended = rested;
+    }
+}
+
 /* ---- The link that the newest one tells of ------------------------------------------------------ */
 
 static void link_opened(struct links *l)
@@ -446,9 +477,8 @@ static void go_on(struct links *l)
         begin_upkeep(l);
     else if (newest->grown)
         follow(l);
-    else if (must_look(l->filter) && l->looked == 0 && l->attempts++ >= ATTEMPTS)
-        task_fail(&l->task, HIBLOOM_EUNAVAILABLE,
-                  "'%s': its servers take over from each other time and again: try again", l->filter->handle->name);
+    else if (must_look(l->filter) && l->looked == 0)
+        look_again(l);
     else if (must_look(l->filter))
         look(l);
     else if (first_untold(l->filter) < redis_links(l->filter) && !l->denied) {

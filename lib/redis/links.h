@@ -54,6 +54,7 @@ struct links {
     unsigned attempts;             /* to grow */
     uint64_t changes;              /* redis_changes, before it looked at the first root */
     uint32_t looked;               /* links at whose roots it has looked since */
+    unsigned looks;                /* how often it has begun with the first one */
     bool asks;                     /* its caller writes nothing, so a link may stay untold that it may not tell of; */
     bool denied;                   /* and that is so */
     struct failure failed;         /* to grow, or to remove a link */

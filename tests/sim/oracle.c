@@ -242,7 +242,6 @@ void oracle_begin(struct call *c)
     c->faults = world.faults;
     c->struck = world.struck[c->client];
     c->held_us = world.held_us;
-    c->take_overs = world.take_overs;
     c->paused_us = world.paused_us[c->client];
     c->begun_clock_us = clock_of(c->name);
     c->shortest = SIZE_MAX;
@@ -312,19 +311,17 @@ static void check_connects(const struct call *c)
         fail_call(c, "it tries to connect %u times in a row", world.connects_most[c->client]);
 }
 
-#define TAKE_OVERS 10u /* so many a call of a growing filter follows */
-
-/* It is to try again for retry_ms. Without random numbers nothing is tried. Where a slot has moved there and back,
- * something is evicted again and again, or servers take over from each other, it is EUNAVAILABLE at once. */
+/* It is to try again for retry_ms. Without random numbers nothing is tried. Where a slot has moved there and back, or
+ * something is evicted again and again, it is EUNAVAILABLE at once. */
 static bool gives_up(const struct call *c, hibloom_status status, uint64_t took_ms, const char *text)
 {
     const struct client_settings *s = &world.plan->client[c->client];
 
     return c->verb <= VERB_LOOK && took_ms + 1 < s->retry_ms && s->deadline_ms == 0 && c->times == 1 && !c->by_pairs &&
            world.starved_us[c->client] == 0 && strstr(text, "random") == NULL &&
-           world.take_overs < c->take_overs + TAKE_OVERS &&
            (status == HIBLOOM_EIO || status == HIBLOOM_ETIMEDOUT ||
-            (status == HIBLOOM_EUNAVAILABLE && world.plan->topology != CLUSTER));
+            (status == HIBLOOM_EUNAVAILABLE &&
+             (world.plan->topology != CLUSTER || strstr(text, "take over from each other") != NULL)));
 }
 
 void oracle_end(struct call *c, hibloom_status status, const bool *answers, const char *text)
