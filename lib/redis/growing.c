@@ -198,10 +198,9 @@ static void counted(struct sieve *s)
     spec_note_count(&count, link->spec, &s->inner->upkeep.count);
     const double missing = limit_of(capacity) - count.items - (double)link->reserved;
     link->room = missing > 0.0 ? (uint64_t)(missing / PARTS) + capacity / LEAST + 1 : 0;
-    if (link->room > 0 || link->grown || link != redis_newest(s->filter)) /* another call may have grown it */
-        chunk(s);
-    else
-        sieve_reach(s, redis_links(s->filter) + 1, chunk);
+    if (link->room == 0 && !link->grown && link == redis_newest(s->filter)) /* another call may have grown it */
+        s->growing.making = redis_links(s->filter) + 1;
+    chunk(s);
 }
 
 static void count_newest(struct sieve *s)
@@ -213,7 +212,9 @@ static void count_newest(struct sieve *s)
 
 /* ---- A chunk of items ------------------------------------------------------------------------ */
 
-/* An add has room for some in the newest link. Else the links are mended, followed or counted, and it begins again. */
+/* An add has room for some in the newest link. Else the links are mended, followed, made or counted, and it begins again.
+ * Where the call begins anew while it makes one, it goes on with that. The filter may have been cleared meanwhile. Then
+ * nobody else would make it, and it would stay, half made. */
 static bool has_room(struct sieve *s)
 {
     const struct link *newest = redis_newest(s->filter);
@@ -222,9 +223,13 @@ static bool has_room(struct sieve *s)
         return false;
     if (newest->grown)
         sieve_reach(s, 0, chunk);
+    else if (s->growing.making == redis_links(s->filter) + 1)
+        sieve_reach(s, s->growing.making, chunk);
     else if (newest->room == 0)
         count_newest(s);
-    return !newest->grown && newest->room > 0;
+    else
+        return true;
+    return false;
 }
 
 static void chunk(struct sieve *s)
