@@ -7,12 +7,12 @@ static bool only_asks(const struct call *c)
            c->verb == VERB_COMPARE;
 }
 
-/* Alone, without the root: who removes a filter of several keys says so in its root first. Of one key, late bits may hit
- * the tail. */
+/* Alone, without the root: a removal of several keys says so in their root first. Of one key, late bits may hit the tail.
+ * By a clock that steps a maker of keys may take others for older ones (docs/format.md, 9). */
 static bool some_key_may_go(int name)
 {
-    return caused(CAUSE_KEYS, 1) || caused(CAUSE_LOSS, 1) || caused(CAUSE_REFUSAL, 1) || was_expired(name) ||
-           commands_may_be_late() || !has_several_keys(name) || kind_of(name)->bare;
+    return caused(CAUSE_KEYS, 1) || caused(CAUSE_LOSS, 1) || caused(CAUSE_REFUSAL, 1) || caused(CAUSE_CLOCK, 1) ||
+           was_expired(name) || commands_may_be_late() || !has_several_keys(name) || kind_of(name)->bare;
 }
 
 /* A removal that finds nothing any more: it has carried itself out, and got no answer. That is OK (hibloom_drop). */
