@@ -268,6 +268,16 @@ bool copy_came_back(void)
     return world_had(FAULT_STRANGER) && caused(CAUSE_LOSS, 1);
 }
 
+/* Nobody waits for the replicas at the server that a key moves to (docs/guarantees.md). But that counts only behind a write
+ * in front of WAIT that was carried out. One that is redirected keeps nothing, and the call is made again. */
+static bool moved_behind_wait(const struct call *c)
+{
+    const bool followed = !has_several_keys(c->name) && !kind_of(c->name)->growing && !kind_of(c->name)->window &&
+                          world.plan->client[c->client].loop == 0;
+
+    return followed ? c->touched_us != 0 && caused(CAUSE_SLOTS, c->touched_us) : caused(CAUSE_SLOTS, 1);
+}
+
 static void check_added(struct call *c, int item)
 {
     struct name *n = &names[c->name];
@@ -307,7 +317,7 @@ static void check_added(struct call *c, int item)
         windows_note_added(c, item);
     /* What a window had as the call began may have ended since, and be added by another one. */
     const bool ended = kind->window && net_now_us() > c->begun_us + 1000000;
-    if (settings->min_replicas > 0 && !ended && !kind->bare && !kind->counting && !caused(CAUSE_SLOTS, 1) &&
+    if (settings->min_replicas > 0 && !ended && !kind->bare && !kind->counting && !moved_behind_wait(c) &&
         c->verb != VERB_REPLACE && !lost && !caused(CAUSE_RESTART, c->begun_us) &&
         all_have_replicas(&n->seen, (int)settings->min_replicas) &&
         !replicas_have(c->name, oracle_item(item), (int)settings->min_replicas))

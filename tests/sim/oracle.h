@@ -48,6 +48,7 @@ struct call {
     bool asked;              /* for the filter's root, and that is there */
     unsigned proofs;         /* how often a primary's root has shown that, since the write before; */
     bool wrote;              /* and it has written since */
+    uint64_t touched_us;     /* when the write in front of its WAIT was last carried out; 0: it was not */
     bool reopens;            /* its handle: what that has not reported is still to be reported */
     /* The bytes of a bare bitmap at moments of the call. */
     size_t shortest, longest, bytes_at_begin;

@@ -252,6 +252,9 @@ void oracle_after_command(struct command_seen *seen, struct blob reply)
         check_change(seen, reply);
     if (is_script(seen, "make"))
         check_make(seen, reply);
+    for (struct call *c = is_script(seen, "touch") && reply.bytes[0] == ':' ? calls : NULL; c != NULL; c = c->next)
+        if (c->client == seen->client && c->name == name_of_key(seen->key))
+            c->touched_us = net_now_us();
     if (!seen->connected || reply.len == 0 || reply.bytes[0] == '-' || !looks(seen))
         return;
     if (seen->redirected)
