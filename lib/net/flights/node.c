@@ -122,13 +122,24 @@ static bool is_quiet(const struct node *node)
     return node->state == NODE_READY && node->sent.first == NULL && node->touched.first == NULL;
 }
 
+/* May it have keys of a call? By ASK commands go to a server that no map names, too. */
+static bool has_keys(const struct node *node)
+{
+    const struct flight *const waiting[] = {node->pending.first, node->unwritten};
+
+    for (size_t i = 0; node->role == NODE_UNUSED && i < sizeof waiting / sizeof *waiting; i++)
+        for (const struct flight *at = waiting[i]; at != NULL; at = at->next)
+            if (at->call != NULL)
+                return true;
+    return node->role == NODE_PRIMARY;
+}
+
 /* Its server may have been a replica meanwhile, and have taken over again. So it is asked once a second. So are a replica,
  * whose primary may have forgotten something, and a server that is asked by ASK. */
 static bool must_greet(const struct carrier *c, const struct node *node)
 {
-    return node->unwritten != NULL && node->state == NODE_READY &&
-           (node->role == NODE_PRIMARY || node->role == NODE_REPLICA || node->named) && node->run.id[0] != '\0' &&
-           !c->settings->borrowed && clock_now_ns() > node->greeted_ns + CHECK_NS;
+    return node->unwritten != NULL && node->state == NODE_READY && (node->role == NODE_REPLICA || has_keys(node)) &&
+           node->run.id[0] != '\0' && !c->settings->borrowed && clock_now_ns() > node->greeted_ns + CHECK_NS;
 }
 
 /* No byte of these has left. */
@@ -306,12 +317,13 @@ static bool take_run(const struct carrier *c, struct node *node)
             run_note(&node->run, &g->run);
         return false;
     }
-    const bool has_keys = node->role == NODE_PRIMARY || (node->role == NODE_UNUSED && node->named); /* by ASK */
-    if (node->role == NODE_UNUSED && !has_keys && node->run.id[0] != '\0') { /* it is compared once it has some again */
+    const bool compares = has_keys(node) || (node->role == NODE_UNUSED && g->again); /* it had some as it was asked */
+    if (node->role == NODE_UNUSED && !compares && node->run.id[0] != '\0') { /* once it has some it is compared, */
         node->greeted_ns = 0;
+        node->greeting.run.id[0] = '\0'; /* by all of INFO */
         return false;
     }
-    const bool restarted = has_keys && (run_is_another(&node->run, &g->run) || is_met_late(node) ||
+    const bool restarted = compares && (run_is_another(&node->run, &g->run) || is_met_late(node) ||
                                         began_unseen(c, node, g->uptime_s));
     run_note(&node->run, &g->run);
     node->unmet = false;
