@@ -43,7 +43,7 @@ struct call {
     bool agreed;             /* as it began, all keys had their times to live as they should */
     uint64_t expiry_ms;      /* of the root, as it began */
     bool without;            /* something has served it without the filter that it has opened */
-    int lacked[CALL_KEYS];   /* the server, and 1, that gave bits of each key without it, and no guard of it since */
+    int lacked[CALL_KEYS];   /* the server, and 1, that gave bits of each key without it, and has not shown it since */
     bool by_pairs;           /* a part of a call over many filters */
     bool asked;              /* for the filter's root, and that is there */
     unsigned proofs;         /* how often a primary's root has shown that, since the write before; */

@@ -78,7 +78,8 @@ static void serves(int client, int server, bool by_replica, struct blob key, con
                 c->lacked[number] = 0;
         } else if (c->verb == VERB_LOOK && c->handle != 0) {
             c->without = true;
-            c->lacked[number] = bits ? server + 1 : 0;
+            if (bits) /* a guard tells the same, but its answer may be cut off */
+                c->lacked[number] = server + 1;
         }
     }
 }
