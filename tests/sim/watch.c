@@ -182,6 +182,12 @@ static bool undoes(const struct command_seen *seen)
     return is_script(seen, "undo") && seen->connected && !seen->mute;
 }
 
+/* It keeps the bits before, and names an epoch. */
+static bool merges_with_before(const struct command_seen *seen)
+{
+    return is_script(seen, "merge") && seen->argc == 10;
+}
+
 static bool looks(const struct command_seen *seen)
 {
     return seen->argc > 2 && (is(seen, "GETBIT") || strncmp(seen->place, "BITFIELD", 8) == 0 ||
@@ -200,7 +206,8 @@ void oracle_before_command(struct command_seen *seen)
     }
     seen->redirected = seen->asking && served_by[seen->client] != seen->server;
     seen->foreign = seen->place[0] == 'E' && seen->is_truth && is_foreign(seen->client, seen->place, seen->key);
-    seen->watched = seen->foreign || sets_bits(seen) || undoes(seen) || is_script(seen, "slice");
+    seen->watched = seen->foreign || sets_bits(seen) || undoes(seen) || is_script(seen, "slice") ||
+                    merges_with_before(seen);
     seen->was = (struct blob){"", 0};
     if (seen->watched && world_fetch_at(seen->server, seen->key, &now) != NULL)
         seen->was = world_copy(now);
@@ -212,6 +219,16 @@ static void note_strays(int client, int name)
     for (const struct call *c = calls; c != NULL; c = c->next)
         if (c->client == client && c->name == name && is_add(c) && c->handle != 0 && c->handle != names[name].there)
             names[name].strayed = names[name].there != 0 ? names[name].there : NEXT_ROOT;
+}
+
+/* A late merge sets nothing behind a clear: nobody would be told that its items are new (docs/format.md, 12). */
+static void check_merge(const struct command_seen *seen, struct blob now)
+{
+    struct record_seen record;
+
+    reader_record(seen->was, &record);
+    if (record.is_record && record.epoch != strtoull(seen->argv[9].bytes, NULL, 10) && !blob_equals(now, seen->was))
+        oracle_fail("%s of client %d changes a key of another epoch", seen->place, seen->client);
 }
 
 static void check_change(const struct command_seen *seen, struct blob reply)
@@ -229,6 +246,8 @@ static void check_change(const struct command_seen *seen, struct blob reply)
         return;
     if (is_script(seen, "slice"))
         windows_check_slice(seen, now, reply.bytes[0] == '$');
+    if (merges_with_before(seen))
+        check_merge(seen, now);
     if (seen->foreign && !blob_equals(now, was))
         oracle_fail("%s of client %d changes what it has not opened", seen->place, seen->client);
     free((char *)(uintptr_t)was.bytes);
