@@ -139,7 +139,8 @@ static bool has_keys(const struct node *node)
 static bool must_greet(const struct carrier *c, const struct node *node)
 {
     return node->unwritten != NULL && node->state == NODE_READY && (node->role == NODE_REPLICA || has_keys(node)) &&
-           node->run.id[0] != '\0' && !c->settings->borrowed && clock_now_ns() > node->greeted_ns + CHECK_NS;
+           (node->run.id[0] != '\0' || node->greeted_ns == 0) && !c->settings->borrowed &&
+           clock_now_ns() > node->greeted_ns + CHECK_NS;
 }
 
 /* No byte of these has left. */
@@ -317,10 +318,12 @@ static bool take_run(const struct carrier *c, struct node *node)
             run_note(&node->run, &g->run);
         return false;
     }
-    const bool compares = has_keys(node) || (node->role == NODE_UNUSED && g->again); /* it had some as it was asked */
-    if (node->role == NODE_UNUSED && !compares && node->run.id[0] != '\0') { /* once it has some it is compared, */
+    /* Before the first map there is no handle that could miss something. A server without keys is compared once it has
+     * some: then it is asked for all of INFO. */
+    const bool compares = has_keys(node) || (node->role == NODE_UNUSED && g->again);
+    if (node->role == NODE_UNUSED && !compares && topology_primaries(&c->topology) > 0) {
         node->greeted_ns = 0;
-        node->greeting.run.id[0] = '\0'; /* by all of INFO */
+        node->greeting.run.id[0] = '\0';
         return false;
     }
     const bool restarted = compares && (run_is_another(&node->run, &g->run) || is_met_late(node) ||
