@@ -74,18 +74,22 @@ static void walk_over(struct whole *w, const struct spec *spec, uint32_t links, 
     check_sizes(w, w->other);
 }
 
-/* Room for any piece of it: no link is smaller than those before. */
+/* Room for any piece of it. A link may have smaller keys than one before: it has more of them, or another number of
+ * hashes. */
 static bool make_room(struct whole *w, unsigned char **out, const struct spec *spec, uint32_t links)
 {
-    struct spec last;
-    const hibloom_status status = spec_link_size(&last, spec, links - 1);
+    struct spec link;
+    uint64_t most = 0;
 
-    if (status != HIBLOOM_OK) {
-        whole_fail(w, status, "a link would be too large");
-        return false;
+    for (uint32_t i = 0; i < links; i++) {
+        const hibloom_status status = spec_link_size(&link, spec, i);
+        if (status != HIBLOOM_OK) {
+            whole_fail(w, status, "a link would be too large");
+            return false;
+        }
+        most = spec_bitmap_bytes(&link) > most ? spec_bitmap_bytes(&link) : most;
     }
-    const uint64_t bytes = spec_bitmap_bytes(&last);
-    *out = alloc.malloc((size_t)(bytes < STORE_PIECE ? bytes : STORE_PIECE));
+    *out = alloc.malloc((size_t)(most < STORE_PIECE ? most : STORE_PIECE));
     if (*out == NULL)
         task_no_memory(&w->task);
     return *out != NULL;
