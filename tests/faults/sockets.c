@@ -93,17 +93,19 @@ static void set_options(struct dialogue *d, unsigned timeout_ms, unsigned retry_
              timeout_ms, timeout_ms, retry_ms);
 }
 
-static unsigned calls_of(const struct dialogue *of, enum socket_call call)
+/* Of each kind, in a dialogue that no fault disturbs. */
+static void count_calls(const struct dialogue *of, unsigned calls[SOCKET_CALLS])
 {
     struct dialogue patient = *of, *d = &patient; /* no call is made twice on a slow machine */
 
     set_options(d, PATIENT_MS, !retries ? 0 : lasts ? RETRY_SHORT_MS : RETRY_MS);
     d->what = "undisturbed";
-    socket_faults_set(call, 0, 0, 0);
+    socket_faults_set(CALL_SOCKET, 0, 0, 0);
     dialogue_hold(d);
     assert_int_equal(d->failures, 0);
     assert_false(socket_faults_other_clock());
-    return socket_faults_calls(call);
+    for (int call = 0; call < SOCKET_CALLS; call++)
+        calls[call] = socket_faults_calls((enum socket_call)call);
 }
 
 /* How many places led to a failure. Few are visited, spread over all of them; in `make check-long` each. */
@@ -153,8 +155,7 @@ static void commit_all(bool lasting, bool retried)
         struct dialogue d = dialogue_on(uris[u]);
         unsigned calls[SOCKET_CALLS];
 
-        for (int call = 0; call < SOCKET_CALLS; call++)
-            calls[call] = calls_of(&d, (enum socket_call)call);
+        count_calls(&d, calls);
         set_options(&d, lasts ? SHORT_MS : PATIENT_MS, !retries ? 0 : lasts ? RETRY_SHORT_MS : RETRY_MS);
         for (size_t i = 0; i < FAULTS; i++) {
             if (test_is_slow() && (i + u + lasting + retried) % 2 != 0)
