@@ -8,6 +8,7 @@
 #define HIBLOOM_TEST_SHARING_H
 
 #include "../support/test.h"
+#include "../support/urls.h"
 #include "base/store.h"
 #include "spec/positions.h"
 
@@ -92,36 +93,14 @@ static void items_push_uids(struct items *items, size_t n)
     }
 }
 
-static int compare_lines(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 /* Every `step`th of the different URLs in the test data: the first, or one behind it. */
 static void items_push_urls(struct items *items, size_t step, size_t first)
 {
-    enum { LINES = 100000 };
-    char **lines = calloc(LINES, sizeof *lines), *line = NULL;
-    size_t room = 0, n = 0, distinct = 0;
-    FILE *file = fopen("tests/data/homepages.txt", "r");
+    size_t n;
+    const char *const *urls = urls_all(&n);
 
-    assert_non_null(lines);
-    assert_non_null(file); /* run from the top of the tree */
-    for (ssize_t len; (len = getline(&line, &room, file)) > 0; n++) {
-        assert_true(n < LINES);
-        lines[n] = strndup(line, (size_t)len - (line[len - 1] == '\n'));
-        assert_non_null(lines[n]);
-    }
-    qsort(lines, n, sizeof *lines, compare_lines);
-    for (size_t i = 0; i < n; i++) {
-        if ((i == 0 || strcmp(lines[i], lines[i - 1]) != 0) && distinct++ % step == first)
-            items_push(items, lines[i], strlen(lines[i]));
-    }
-    for (size_t i = 0; i < n; i++)
-        free(lines[i]);
-    free(lines);
-    free(line);
-    fclose(file);
+    for (size_t i = first; i < n; i += step)
+        items_push(items, urls[i], strlen(urls[i]));
 }
 
 /* ---- The other side ------------------------------------------------------------ */
@@ -280,7 +259,7 @@ static void print_positions(const struct spec *spec, const hibloom_item *item, c
     }
 }
 
-/* The same bits for a third of the different URLs, another one for each peer, and then some. */
+/* The same bits for a ninth of the different URLs, other ones for each peer, and then some. */
 static void compare_positions(const struct peer *peer)
 {
     static size_t turn;
@@ -289,8 +268,8 @@ static void compare_positions(const struct peer *peer)
     char ours[4096], theirs[4096];
 
     items_push_awkward(&items);
-    items_push_uids(&items, 2000);
-    items_push_urls(&items, 3, turn++ % 3);
+    items_push_uids(&items, 1000);
+    items_push_urls(&items, 9, turn++ % 9);
     FILE *out = peer_run(peer, "positions", NULL, items.list, items.n);
 
     for (size_t i = 0; i < items.n; i++) {
