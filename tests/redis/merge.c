@@ -71,14 +71,19 @@ static unsigned char *union_of(hibloom *one, hibloom *other)
 /* 2^27 bits are one piece; more are pieces of a key, by a script, or of several keys. */
 static void the_union_of_large_filters_is_exact_in_pieces_and_segments(void **state)
 {
-    static const char *const texts[] = {"bits=134217728 hashes=3 seed=1", "bits=140000001 hashes=3 seed=3 segments=1",
-                                        "bits=134217729 hashes=3 seed=4"};
-    static const int ways[][2] = {{MEMORY, REDIS}, {REDIS, MEMORY}, {REDIS, REDIS}};
+    static const struct {
+        const char *text;
+        int into, from;
+    } cases[] = {{"bits=134217728 hashes=3 seed=1", REDIS, REDIS},
+                 {"bits=140000001 hashes=3 seed=3 segments=1", MEMORY, REDIS},
+                 {"bits=140000001 hashes=3 seed=3 segments=1", REDIS, MEMORY},
+                 {"bits=140000001 hashes=3 seed=3 segments=1", REDIS, REDIS},
+                 {"bits=134217729 hashes=3 seed=4", REDIS, MEMORY}};
     char *dir = temp_dir_make(), *path = temp_dir_path(dir, "filter");
 
-    for (size_t i = 0; i < 3 * sizeof texts / sizeof *texts; i++) {
-        hibloom *into = make(ways[i % 3][0], "into", texts[i / 3], "a", 400);
-        hibloom *from = make(ways[i % 3][1], "from", texts[i / 3], "b", 400);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        hibloom *into = make(cases[i].into, "into", cases[i].text, "a", 400);
+        hibloom *from = make(cases[i].from, "from", cases[i].text, "b", 400);
         unsigned char *expected = union_of(into, from);
         hibloom_info info;
         assert_ok(hibloom_expire(into, 1000000), into->store);
