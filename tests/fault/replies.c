@@ -87,7 +87,8 @@ static void replace_all(const char *const *replies, size_t n, verdict *judge)
         begin(&subject, &variants[v]);
         for (int i = 0; i < CALLS; i++)
             for (size_t j = 0; j < n; j++)
-                replace_each(&subject, &calls[i], replies[j], judge);
+                if (!test_is_slow() || (v + i + (int)j) % 2 == 0) /* each at each call, but not of each variant */
+                    replace_each(&subject, &calls[i], replies[j], judge);
         subject_end(&subject);
     }
 }
