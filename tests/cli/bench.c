@@ -90,7 +90,7 @@ static void assert_json(const char *said)
     for (size_t i = 0; i < N_ROWS; i++)
         snprintf(expected + strlen(expected), sizeof expected - strlen(expected), "%s %s %s\n", rows[i][0], rows[i][1],
                  rows[i][2]);
-    const struct program *python = ran_by("python3", said, ARGS("-c", json_reader));
+    const struct program *python = ran_by("/usr/bin/python3", said, ARGS("-c", json_reader));
     if (python->exit != 0 || strcmp(python->said.data, expected) != 0)
         fail_msg("%s%s%s", said, python->said.data, python->complained.data);
 }

@@ -44,7 +44,7 @@ static const char json_reader[] =
 
 static void assert_json(const char *json, const char *expected)
 {
-    const struct program *python = ran_by("python3", json, ARGS("-c", json_reader));
+    const struct program *python = ran_by("/usr/bin/python3", json, ARGS("-c", json_reader));
 
     if (python->exit != 0)
         fail_msg("not JSON: %s", python->complained.data);

@@ -84,7 +84,7 @@ static const char *read_gauges(int exit_status)
     const struct program *p = ran("", ARGS("list", "--prometheus"));
 
     assert_int_equal(p->exit, exit_status);
-    p = ran_by("python3", p->said.data, ARGS("-c", exposition_reader));
+    p = ran_by("/usr/bin/python3", p->said.data, ARGS("-c", exposition_reader));
     if (p->exit != 0)
         fail_msg("not the text format: %s", p->complained.data);
     return p->said.data;
