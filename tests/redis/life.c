@@ -314,29 +314,6 @@ static void a_bare_bitmap_may_begin_with_the_first_add(void **state)
     assert_int_equal(test_command(b->outside, "EXISTS %s", name), 0);
 }
 
-static void a_bare_bitmap_that_is_gone_or_shorter_is_an_error(void **state)
-{
-    struct backend *b = *state;
-    hibloom_store *store = b->store;
-    redisContext *redis = b->outside;
-    const char *name = TEST_NAME;
-    struct spec spec = test_spec("php-uids");
-    hibloom *filter;
-    bool found;
-
-    test_command(redis, "SETBIT %s 67108863 1", name);
-    assert_ok(hibloom_attach(&filter, store, name, test_text(&spec)), store);
-    assert_ok(hibloom_contains(filter, "1234567890", 10, &found), store);
-    test_command(redis, "DEL %s", name);
-    assert_status(hibloom_contains(filter, "1234567890", 10, &found), HIBLOOM_ENOTFOUND, store);
-    assert_status(hibloom_contains_many(filter, &(hibloom_item){"x", 1}, 1, &found), HIBLOOM_ENOTFOUND, store);
-    test_command(redis, "SETBIT %s 7 1", name);
-    assert_status(hibloom_contains(filter, "1234567890", 10, &found), HIBLOOM_ECORRUPT, store);
-    assert_status(hibloom_contains_many(filter, &(hibloom_item){"x", 1}, 1, &found), HIBLOOM_ECORRUPT, store);
-    hibloom_close(filter);
-    test_command(redis, "DEL %s", name);
-}
-
 /* It was filled with other numbers, by which other bits are an item's. */
 static void a_bitmap_that_is_longer_than_the_spec_says_is_not_joined(void **state)
 {
@@ -376,7 +353,6 @@ int main(void)
         ON_ALL(a_window_is_used_as_its_fullest_slice),
         ON_REDIS(a_foreign_bitmap_is_not_taken_for_a_filter),
         ON_REDIS(a_bare_bitmap_may_begin_with_the_first_add),
-        ON_REDIS(a_bare_bitmap_that_is_gone_or_shorter_is_an_error),
         ON_REDIS(a_bitmap_that_is_longer_than_the_spec_says_is_not_joined),
     };
 
