@@ -531,7 +531,7 @@ typedef struct hibloom_stats { /* since the store was made */
     uint64_t connections;      /* begun, those that failed included */
     uint64_t retries;          /* of exchanges (the commands on one key) after a failure */
     uint64_t redirects;        /* exchanges sent again to another node of the cluster: MOVED or ASK */
-    uint64_t in_doubt;         /* commands sent again whose first answer was lost, and bitmaps that a server lost */
+    uint64_t in_doubt;         /* commands sent again that may have been carried out, and bitmaps that a server lost */
     uint64_t guards_failed;    /* keys found to be others than those that were opened */
     uint64_t restarts;         /* servers found to be another run than before */
     uint64_t items_near;       /* of `items`, those that cost no command: see hibloom_near_cache */

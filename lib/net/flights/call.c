@@ -245,7 +245,7 @@ static void plan_resend(struct carrier *c, struct flight *flight, bool doubtful,
     struct call *call = flight->call;
     const uint32_t in_doubt = flight_resend(flight, doubtful);
 
-    if (doubtful && !call->task->reads)
+    if (!call->task->reads) /* those carried out behind a refusal, too */
         c->store.server.stats.in_doubt += in_doubt;
     flight_begin_proof(flight);
     c->store.server.stats.retries++;
