@@ -287,7 +287,7 @@ static uint64_t sent_again(const struct client *c)
 {
     const hibloom_stats stats = stats_of(c);
 
-    return stats.in_doubt + stats.retries + stats.redirects; /* what is carried out behind a refusal is in doubt, too */
+    return stats.in_doubt + stats.redirects;
 }
 
 static void begin(struct running *r, const struct step *step)
