@@ -1,7 +1,6 @@
-/* The memory store: that bits lie where hibloom_positions says, in keys one
- * after the other, and that whole pieces of them go in and out unharmed. They
- * are read by the store's own functions, which have no other door yet. And whole filters, joined and compared; what a
- * file may do to its reader is in filter_file.c. */
+/* The memory store: pieces of a filter that is gone are refused, and each piece moves once. They are read by the store's own
+ * functions, which have no other door yet. And whole filters, joined and compared; what a file may do to its reader is in
+ * filter_file.c. That bits and counts are right, redis/fuzz shows. */
 #include "support/pieces.h"
 #include "support/items.h"
 #include "support/temp_dir.h"
@@ -14,7 +13,6 @@
 
 #include "spec/spec.h"
 #include "base/store.h"
-#include "spec/positions.h"
 
 static hibloom *open_filter(const char *text)
 {
@@ -28,81 +26,7 @@ static void close_filter(hibloom *filter)
     test_close(filter, store);
 }
 
-/* ---- Items -------------------------------------------------------------------- */
-
-static void set_positions(const struct spec *spec, unsigned item, unsigned char *bits)
-{
-    hibloom_position positions[HIBLOOM_HASHES_MAX];
-
-    assert_ok(positions_of(spec, &item, sizeof item, positions), NULL);
-    for (uint32_t i = 0; i < spec->hashes; i++) {
-        unsigned char *key = bits + positions[i].key * spec_bitmap_bytes(spec);
-        key[positions[i].bit / 8] = (unsigned char)(key[positions[i].bit / 8] | 0x80 >> positions[i].bit % 8);
-    }
-}
-
-static void bits_lie_where_their_positions_say(void **state)
-{
-    static const char *const texts[] = {
-        "bits=100003 hashes=7 segments=8",
-        "bits=99840 hashes=8 segments=7 layout=blocked",
-        "bits=100003 hashes=30 segments=3 hash=siphash",
-        "bits=10003 hashes=7",
-        "bits=51200 hashes=128 layout=blocked hash=siphash",
-        "bits=1003 hashes=9 layout=partitioned",
-        "php-uids",
-        "bits=20000003 hashes=7", /* huge pages where the system has them */
-        "bits=20000003 hashes=7 segments=2",
-    };
-
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        hibloom *filter = open_filter(texts[i]);
-        unsigned char *expected = calloc(1, all_bits_len(filter));
-        assert_non_null(expected);
-        for (unsigned item = 0; item < 20; item++) {
-            assert_ok(hibloom_add(filter, &item, sizeof item, NULL), filter->store);
-            set_positions(&filter->spec, item, expected);
-        }
-        unsigned char *bits = all_bits_read(filter);
-        assert_memory_equal(bits, expected, all_bits_len(filter));
-        free(bits);
-        free(expected);
-        close_filter(filter);
-    }
-}
-
 /* ---- Pieces ------------------------------------------------------------------- */
-
-static void merge(hibloom *filter, const struct piece *piece, const unsigned char *bits)
-{
-    assert_ok(filter->store->class->merge(filter, piece, bits), filter->store);
-}
-
-static void counting_agrees_with_counting_bit_by_bit(void **state)
-{
-    struct test_random random = test_random_new();
-    unsigned char piece_bits[40];
-    hibloom_info info;
-    char text[64];
-
-    for (unsigned len = 1; len <= sizeof piece_bits; len++) { /* less than a word, whole ones, a rest */
-        for (unsigned segments = 1; segments <= 3; segments += 2) {
-            snprintf(text, sizeof text, "bits=%u hashes=3 segments=%u", 8 * len * segments, segments);
-            hibloom *filter = open_filter(text);
-            uint64_t expected = 0;
-            test_random_bytes(&random, piece_bits, sizeof piece_bits);
-            piece_bits[len - 1] |= 1; /* the last bit of all, too */
-            for (size_t bit = 0; bit < 8 * len; bit++)
-                expected += piece_bits[bit / 8] >> bit % 8 & 1;
-            for (uint32_t key = 0; key < segments; key++)
-                merge(filter, &(struct piece){.key = key, .len = len}, piece_bits);
-            assert_ok(hibloom_get_info(filter, &info, sizeof info), filter->store);
-            assert_int_equal(info.bits_set, expected * segments);
-            assert_int_equal(info.bytes, len * segments);
-            close_filter(filter);
-        }
-    }
-}
 
 /* Neither the caller's buffer nor a filter that came after. */
 static void pieces_of_a_dropped_filter_are_refused_and_change_nothing(void **state)
@@ -295,8 +219,6 @@ static void extremes_are_exact(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bits_lie_where_their_positions_say),
-        cmocka_unit_test(counting_agrees_with_counting_bit_by_bit),
         cmocka_unit_test(pieces_of_a_dropped_filter_are_refused_and_change_nothing),
         cmocka_unit_test(a_refused_open_says_what_to_do),
         cmocka_unit_test(a_merge_moves_each_piece_once),
