@@ -52,39 +52,12 @@ static void user_password_and_database_arrive_decoded(void **state)
 
 /* ---- Where it leads, on a real server -------------------------------------------------- */
 
-static void create_at(const char *uri, const char *name)
-{
-    hibloom_store *store = test_connect(uri, NULL);
-
-    test_close(test_open(store, name, "capacity=1000 error=0.01"), store);
-}
-
 static void assert_only_in(int db, const char *name)
 {
     for (int i = 0; i < 16; i++) {
         test_command(redis, "SELECT %d", i);
         assert_int_equal(test_command(redis, "EXISTS %s", name), i == db);
     }
-}
-
-static void the_database_is_selected_also_behind_a_password(void **state)
-{
-    char uri[512];
-    const int port = redis_server_port(server);
-
-    test_command(redis, "ACL SETUSER app on >se%%ret@ ~* &* +@all");
-    test_command(redis, "ACL SETUSER guest on nopass ~* &* +@all");
-    snprintf(uri, sizeof uri, "redis://127.0.0.1:%d/5", port);
-    create_at(uri, "by-port");
-    assert_only_in(5, "by-port");
-    snprintf(uri, sizeof uri, "redis://app:se%%25ret%%40@127.0.0.1:%d/6", port);
-    create_at(uri, "by-user");
-    assert_only_in(6, "by-user");
-    snprintf(uri, sizeof uri, "redis://guest@127.0.0.1:%d", port);
-    create_at(uri, "by-guest");
-    assert_only_in(0, "by-guest");
-    create_at(redis_server_uri(server), "plain");
-    assert_only_in(0, "plain");
 }
 
 /* After a reconnect too: what was said once at the beginning is said again. */
@@ -253,7 +226,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(user_password_and_database_arrive_decoded),
-        cmocka_unit_test(the_database_is_selected_also_behind_a_password),
         cmocka_unit_test(a_new_connection_is_the_same_user_in_the_same_database),
         cmocka_unit_test(who_may_not_ask_for_info_is_let_in),
         cmocka_unit_test(a_client_name_that_is_refused_is_left_out),
