@@ -1,7 +1,6 @@
 /* Filters of several links, on every store. A growing one keeps its error rate, and an item is new once. Its links are
- * found and made; their bits are read, merged, saved and loaded. A sliding window in memory finds what was added within the
- * window, and nothing older. (Those on servers are simulated.) Times are compared with this machine's clock; so what a busy
- * machine delays makes nothing wrong. */
+ * found and made; their bits are read, merged, saved and loaded. What a sliding window cannot do is refused. (What it finds
+ * is simulated and, in memory, shown by unit/threads.) */
 #include "base/store.h"
 #include "spec/spec.h"
 #include "support/backend.h"
@@ -18,7 +17,7 @@
 #define SMALL "capacity=100 error=1e-9 growth=2"
 #define WINDOW "capacity=1000 error=1e-9 window=2s slices=2"
 
-enum { MANY = 500, WINDOW_MS = 2000, LONGEST_MS = 3000 }; /* so many are three links */
+enum { MANY = 500 }; /* so many are three links */
 
 /* ---- Growing -------------------------------------------------------------------- */
 
@@ -200,24 +199,6 @@ static void what_a_growing_one_cannot_do_is_refused_in_words(void **state)
 
 /* ---- Windows ------------------------------------------------------------------------ */
 
-static void an_item_stays_for_the_window_and_no_longer(void **state)
-{
-    struct backend *b = *state;
-    hibloom *filter = backend_open(b, TEST_NAME, WINDOW);
-    const uint64_t before = test_now_ms();
-
-    assert_true(backend_add(b, filter, "item", 4));
-    for (const uint64_t added = test_now_ms();; test_sleep_ms(20)) {
-        const uint64_t now = test_now_ms();
-        if (!backend_contains(b, filter, "item", 4))
-            break;
-        assert_true(now <= added + LONGEST_MS);
-    }
-    assert_true(test_now_ms() >= before + WINDOW_MS);
-    assert_true(backend_add(b, filter, "item", 4)); /* new again */
-    backend_drop(b, filter);
-}
-
 static void what_a_window_cannot_do_is_refused_in_words(void **state)
 {
     struct backend *b = *state;
@@ -263,7 +244,6 @@ int main(void)
         ON_ALL(it_comes_back_from_its_file),
         ON_ALL(what_a_growing_one_cannot_do_is_refused_in_words),
         cmocka_unit_test(its_spec_has_bounds),
-        ON(an_item_stays_for_the_window_and_no_longer, memory),
         ON_ALL(what_a_window_cannot_do_is_refused_in_words),
     };
 
