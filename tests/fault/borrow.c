@@ -26,15 +26,18 @@ static void reconnect(redisContext *context)
 
 /* ---- As it was found ------------------------------------------------------------------- */
 
+/* Also the functions that its owner has put into the reader. */
 static void it_is_left_as_it_was_found_after_each_call(void **state)
 {
     for (int v = 0; v < VARIANTS; v += 2) { /* borrowed ones speak SETBIT */
         redisContext *context = connect_owner(redis_server_socket(server));
+        redisReplyObjectFunctions theirs = *context->reader->fn;
         struct subject subject;
         struct found before;
         int mine;
 
         assert_int_equal(redisSetTimeout(context, (struct timeval){7, 5000}), REDIS_OK);
+        context->reader->fn = &theirs;
         context->reader->privdata = &mine;
         before = look_at(context);
         borrow_begin(&subject, context, &variants[v]);
@@ -61,23 +64,6 @@ static void it_need_not_have_been_used(void **state)
     assert_usable(context);
     hibloom_store_free(store);
     redisFree(context);
-}
-
-/* Its answers go through functions that its owner has put into the reader. */
-static void its_owners_reply_functions_are_his_again(void **state)
-{
-    redisContext *context = connect_owner(redis_server_socket(server));
-    redisReplyObjectFunctions theirs = *context->reader->fn;
-    struct subject subject;
-
-    context->reader->fn = &theirs;
-    borrow_begin(&subject, context, &variants[0]);
-    for (int i = 0; i < CALLS; i++) {
-        assert_ok(calls[i].run(&subject), subject.store);
-        assert_ptr_equal(context->reader->fn, &theirs);
-        subject_check(&subject);
-    }
-    borrow_end(&subject, context);
 }
 
 static void a_refusal_by_the_server_leaves_it_usable(void **state)
@@ -340,32 +326,6 @@ static void a_time_out_while_sending_kills_it_too(void **state)
     borrow_end(&subject, context);
 }
 
-/* Its owner has set no time-out, so that none runs out; the death of the
- * server ends the wait all the same, and raises no SIGPIPE. */
-static void a_killed_server_kills_it_and_nothing_else(void **state)
-{
-    struct redis_server *mortal = redis_server_start(NULL);
-    redisContext *context = connect_owner(redis_server_socket(mortal));
-    struct found before = look_at(context);
-    struct subject subject;
-
-    for (int i = 0; i < CALLS; i++) {
-        borrow_begin(&subject, context, &variants[0]);
-        redis_server_kill(mortal);
-        assert_status(calls[i].run(&subject), HIBLOOM_EIO, subject.store);
-        assert_dead(&subject, context, &before);
-        redis_server_restart(mortal);
-        assert_int_equal(redisReconnect(context), REDIS_OK);
-        before = look_at(context);
-        subject.maybe_removed = true;
-        subject_check(&subject);
-        subject_remove(&subject);
-        hibloom_store_free(subject.store);
-    }
-    redisFree(context);
-    redis_server_stop(mortal);
-}
-
 /* Nonsense from the server: whether or not the connection goes on, no answer
  * after it may be another's. */
 static void after_nonsense_it_is_dead_or_unshifted(void **state)
@@ -448,7 +408,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_is_left_as_it_was_found_after_each_call),
         cmocka_unit_test(it_need_not_have_been_used),
-        cmocka_unit_test(its_owners_reply_functions_are_his_again),
         cmocka_unit_test(whole_filters_leave_it_as_it_was_found),
         cmocka_unit_test(a_refusal_by_the_server_leaves_it_usable),
         cmocka_unit_test(the_guards_errors_leave_it_usable),
@@ -459,7 +418,6 @@ int main(void)
         cmocka_unit_test(after_an_io_error_it_is_dead_until_its_owner_reconnects),
         cmocka_unit_test(after_a_time_out_it_is_dead_until_its_owner_reconnects),
         cmocka_unit_test(a_time_out_while_sending_kills_it_too),
-        cmocka_unit_test(a_killed_server_kills_it_and_nothing_else),
         cmocka_unit_test(after_nonsense_it_is_dead_or_unshifted),
         cmocka_unit_test(its_owner_can_free_or_reconnect_it_after_half_an_array),
     };

@@ -81,7 +81,7 @@ void subject_close(struct subject *subject)
     subject->filter = NULL;
 }
 
-void subject_remove(struct subject *subject)
+static void subject_remove(struct subject *subject)
 {
     assert_ok(hibloom_drop(subject->filter), subject->store);
     subject_close(subject);

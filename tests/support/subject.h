@@ -43,9 +43,6 @@ void subject_check(struct subject *subject);
 /* Closes the handle and leaves what is stored: for a store that is dead. */
 void subject_close(struct subject *subject);
 
-/* The same after removing the filter. */
-void subject_remove(struct subject *subject);
-
 /* ---- The calls ---------------------------------------------------------------- */
 
 struct call {
