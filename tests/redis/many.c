@@ -1,4 +1,4 @@
-/* One call over many filters: round trips, failures that stay alone, and order. (Dead servers, deadlines and
+/* One call over many filters: round trips, and names that fail alone. (The order of answers, dead servers, deadlines and
  * filters that are gone are simulated.) */
 #include "support/backend.h"
 #include "support/items.h"
@@ -129,23 +129,6 @@ static void one_that_is_another_opens_alone(void **state)
         assert_ok(hibloom_drop_by_name(b->store, names[i]), b->store);
 }
 
-static void filters_come_often_and_an_item_twice_is_new_once(void **state)
-{
-    static const bool expected[] = {true, true, true, false, true, false};
-    struct backend *b = *state;
-
-    open_all(b, 2);
-    const hibloom_pair mixed[] = {{filters[0], {"a", 1}}, {filters[1], {"a", 1}}, {filters[0], {"b", 1}},
-                                  {filters[1], {"a", 1}}, {filters[1], {"c", 1}}, {filters[0], {"a", 1}}};
-    const hibloom_pair asked[] = {{filters[1], {"b", 1}}, {filters[0], {"b", 1}}, {filters[1], {"c", 1}}};
-    assert_ok(hibloom_add_pairs(mixed, 6, answers, each), b->store);
-    assert_memory_equal(answers, expected, sizeof expected);
-    assert_ok(hibloom_contains_pairs(asked, 3, answers, NULL), b->store);
-    assert_true(!answers[0] && answers[1] && answers[2]);
-    assert_ok(hibloom_contains_pairs(NULL, 0, NULL, NULL), b->store);
-    drop_all(b, 2);
-}
-
 static void kinds_go_together(void **state)
 {
     static const char *const texts[] = {"capacity=100 error=0.0001 growth=2",
@@ -194,7 +177,6 @@ int main(void)
         ON_REDIS(filters_are_made_in_four_round_trips_and_opened_in_one),
         ON_ALL(one_item_is_asked_of_all_in_a_round_trip_a_thousand),
         ON_ALL(one_that_is_another_opens_alone),
-        ON_ALL(filters_come_often_and_an_item_twice_is_new_once),
         ON_ALL(kinds_go_together),
         ON_ALL(all_are_of_one_store),
     };
