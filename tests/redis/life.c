@@ -220,15 +220,6 @@ static void the_error_rate_now_is_that_of_the_layout(void **state)
     }
 }
 
-static void without_a_capacity_nothing_is_known(void **state)
-{
-    const hibloom_info info = info_of(*state, "bits=100000 hashes=3");
-
-    assert_int_equal(info.links, 1);
-    assert_int_equal(info.capacity, 0);
-    assert_true(isnan(info.used));
-}
-
 /* Links for 100, 200 and 400 items: the first one is full. */
 static void a_growing_filter_has_the_capacity_of_its_links(void **state)
 {
@@ -348,7 +339,6 @@ int main(void)
         ON_ALL(remove_needs_no_handle),
         ON_ALL(a_plain_filter_is_used_by_what_is_in),
         ON_ALL(the_error_rate_now_is_that_of_the_layout),
-        ON_ALL(without_a_capacity_nothing_is_known),
         ON_ALL(a_growing_filter_has_the_capacity_of_its_links),
         ON_ALL(a_window_is_used_as_its_fullest_slice),
         ON_REDIS(a_foreign_bitmap_is_not_taken_for_a_filter),
