@@ -1,4 +1,4 @@
-/* Options of connections: the hook sees a new one, TCP asks by itself, it has its name, and the log has its lines.
+/* Options of connections: the hook sees a new one, TCP asks by itself, and the log has its lines.
  * Replicas: min_replicas writes a byte over itself in front of WAIT (docs/format.md, 8), so a user needs EVAL and SETRANGE.
  * Restarts: each older handle gets ELOST once, before it sends anything; then calls go on. */
 #include "support/acl_lines.h"
@@ -72,18 +72,6 @@ static void without_a_wish_the_system_decides(void **state)
 
     assert_int_equal(seen.connections, 1);
     assert_int_equal(seen.keep_alive, 0);
-    hibloom_store_free(store);
-}
-
-static void the_connection_has_its_name(void **state)
-{
-    struct seen seen = {0};
-    hibloom_store *store = connect_seen(&seen, 0);
-    redisReply *list = redisCommand(redis, "CLIENT LIST");
-
-    assert_non_null(list);
-    assert_non_null(strstr(list->str, "name=seen-by-test"));
-    freeReplyObject(list);
     hibloom_store_free(store);
 }
 
@@ -355,7 +343,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(the_hook_sees_each_connection_as_the_options_want_it, served_leave_nothing),
         cmocka_unit_test(without_a_wish_the_system_decides),
-        cmocka_unit_test(the_connection_has_its_name),
         cmocka_unit_test(the_log_tells_connections_and_failures),
         cmocka_unit_test(the_longest_waits_that_can_be_asked_for_are_long),
         cmocka_unit_test(old_guards_are_asked_again_together),
