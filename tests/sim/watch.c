@@ -71,6 +71,8 @@ static void serves(int client, int server, bool by_replica, struct blob key, con
             c->asked = true;
             if (!by_replica) { /* that proves nothing of the primary, to which an add goes */
                 names[c->name].shown_us[client] = net_now_us();
+                if (!bits && names[c->name].broke_key[client] == (uint32_t)number)
+                    names[c->name].broke[client] = 0; /* it is there again */
                 c->proofs = c->wrote ? !bits : c->proofs + !bits;
                 c->wrote = false;
             }
