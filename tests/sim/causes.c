@@ -12,7 +12,8 @@ static bool only_asks(const struct call *c)
 static bool some_key_may_go(int name)
 {
     return caused(CAUSE_KEYS, 1) || caused(CAUSE_LOSS, 1) || caused(CAUSE_REFUSAL, 1) || caused(CAUSE_CLOCK, 1) ||
-           was_expired(name) || commands_may_be_late() || !has_several_keys(name) || kind_of(name)->bare;
+           was_expired(name) || commands_may_be_late() || !has_several_keys(name) || kind_of(name)->bare ||
+           (names[name].did & 1u << VERB_REPLACE) != 0; /* it takes the keys of before one by one */
 }
 
 /* A removal that finds nothing any more: it has carried itself out, and got no answer. That is OK (hibloom_drop). */
