@@ -335,7 +335,6 @@ static void look(struct links *l)
 static void rest(struct talk *talk, struct outbox *outbox)
 {
     talk->task.pause_ms = REST_MS;
-    talk_then(talk, NULL, NULL);
 }
 
 static void rested(struct links *l)

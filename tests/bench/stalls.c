@@ -226,7 +226,7 @@ void bench_stalls(void)
     snprintf(text, sizeof text, "capacity=%llu error=0.01 segments=1", (unsigned long long)bench_capacity());
     run_calls(&stage, text, true);
     stage.filter = "11.4 MB in keys of 2 MB";
-    text[strlen(text) - 1] = '6';
+    snprintf(text, sizeof text, "capacity=%llu error=0.01 segments=6", (unsigned long long)bench_capacity());
     run_calls(&stage, text, true);
     stage.filter = "16 MB in one key";
     run_calls(&stage, "bits=134209536 hashes=7 segments=1", true);
