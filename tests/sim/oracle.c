@@ -224,8 +224,8 @@ static void check_length(const struct call *c, hibloom_status status)
     if (c->longest < *shown)
         fail_call(c, "OK, but '%s' has %zu bytes, and its handle has seen %zu", oracle_name(c->name), c->longest,
                   *shown);
-    /* Its bits may make it as long again. So an add asks in front of them, too. */
-    if (is_add(c) && c->alone && c->bytes_at_begin < *shown && !commands_may_be_late() &&
+    /* Its bits may make it as long again. So an add asks in front of them, too, and that answer may be lost. */
+    if (is_add(c) && c->alone && c->bytes_at_begin < *shown && !commands_may_be_late() && !c->doubtful &&
         !caused(CAUSE_LOSS, c->begun_us))
         fail_call(c, "OK, but '%s' had %zu bytes, and its handle had seen %zu", oracle_name(c->name), c->bytes_at_begin,
                   *shown);

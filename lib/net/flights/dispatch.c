@@ -390,6 +390,8 @@ bool dispatch_take_reply(struct carrier *c, struct node *node, struct flight *fl
     const enum refusal refusal = refused ? refusal_of(reply->text) : REFUSAL_OTHER;
     bool good = true;
 
+    if (!refused && flight->exchange.of != NULL) /* SCAN is on no key */
+        node_note_answer(c, node);
     if (!refused && !flight->proving && !(flight->exchange.proof && reply->type == REDIS_REPLY_STRING))
         note_carried_out(c, flight->call, node);
     if (refusal == REFUSAL_MASTERDOWN)

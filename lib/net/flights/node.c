@@ -311,9 +311,9 @@ static bool is_met_late(const struct node *node)
 static bool take_run(const struct carrier *c, struct node *node)
 {
     const struct greeting *g = &node->greeting;
-    const bool deposed = c->topology.clustered && node->role == NODE_PRIMARY && g->run.replica;
 
-    if (deposed) { /* it says where to go, and that tells, or the next map */
+    node->retired = c->topology.clustered && node->role == NODE_PRIMARY && g->run.replica;
+    if (node->retired) { /* it says where to go, and that tells, or the next map */
         if (node->run.id[0] == '\0')
             run_note(&node->run, &g->run);
         return false;
@@ -331,6 +331,15 @@ static bool take_run(const struct carrier *c, struct node *node)
     run_note(&node->run, &g->run);
     node->unmet = false;
     return restarted;
+}
+
+/* A replica sends each key elsewhere. If such a one answers, it has taken over again. It may have lost something meanwhile. */
+void node_note_answer(struct carrier *c, struct node *node)
+{
+    if (!node->retired || node->role != NODE_PRIMARY)
+        return;
+    topology_forget_history(node);
+    call_tell_all_restart(c, node);
 }
 
 /* The primary of such a replica may have forgotten something. Only the primary tells whether it has, so it answers. Without

@@ -32,6 +32,9 @@ static inline void node_hurry(struct node *node)
 hibloom_status node_greet(struct carrier *, struct node *);
 void node_take_greeting(struct carrier *, struct node *, struct flight *, const redisReply *);
 
+/* A command on a filter's key was answered, and not refused. */
+void node_note_answer(struct carrier *, struct node *);
+
 /* Are answers to come? Flights that were not flushed have none to come yet. */
 static inline bool node_owes(const struct node *node)
 {

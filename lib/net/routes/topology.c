@@ -23,20 +23,20 @@ static void set_address(struct node *node, const char *host, size_t host_len, un
     node->pause = (struct pause){0};
 }
 
-/* Handles learned of its take-over. The next greeting shall not tell of it again, unless it comes late. */
-static void forget_history(struct node *node)
+void topology_forget_history(struct node *node)
 {
     node->run.history[0] = '\0';
     node->greeted_ns = 0;
     node->told_ns = clock_now_ns();
     node->unmet = true;
+    node->retired = false;
 }
 
 /* The handles are told just now: of what it had lost by now, too. */
 static void forget_run(struct node *node)
 {
     node->run = (struct server_run){.id = ""};
-    forget_history(node);
+    topology_forget_history(node);
 }
 
 /* By the map, or by a redirect: what it lost before then was told. */
@@ -44,6 +44,7 @@ static void become_primary(struct node *node)
 {
     node->role = NODE_PRIMARY;
     node->told_ns = clock_now_ns();
+    node->retired = false;
 }
 
 /* Nobody has taken over its slots yet. */
@@ -297,7 +298,7 @@ static void apply(struct topology *t, const struct slot_map *map, bool took_over
         /* A replica needs READONLY before it answers reads. A connection that sent READONLY must not be a primary's. */
         if ((map->role[i] == NODE_REPLICA) != (node->role == NODE_REPLICA)) {
             node->leave = true;
-            forget_history(node); /* the map tells of a take-over */
+            topology_forget_history(node); /* the map tells of a take-over */
         }
         if (map->role[i] == NODE_PRIMARY && node->role != NODE_PRIMARY)
             become_primary(node);
@@ -344,7 +345,7 @@ struct node *topology_redirect(struct topology *t, const struct node *asked, con
         t->nodes[node->role == NODE_REPLICA ? node->primary : asked->number]->deposed = true;
         node->leave = node->leave || node->role == NODE_REPLICA;
         if (is_greeted(node)) /* the run is this one already: the next one has to be told of */
-            forget_history(node);
+            topology_forget_history(node);
         else
             forget_run(node);
         become_primary(node);

@@ -67,6 +67,7 @@ struct node {
     struct flight *unwritten; /* the first of those sent since the last flush; NULL: none */
     size_t unwritten_bytes;   /* their bytes */
     bool deposed;             /* a redirect told that it was taken over from: the next map need not */
+    bool retired;             /* a primary of the map that greeted as a replica */
     bool leave;               /* it is no longer what it was: closed once all answers have come */
     uint64_t asked;           /* the last round of locating that asked it */
     void *pipe;               /* the driver's */
@@ -106,6 +107,9 @@ bool topology_take_slots(struct topology *, const struct node *asked, const redi
 /* Takes "MOVED 3999 127.0.0.1:6381" or "ASK ...", answered by a node; the node to go to. NULL: it makes no sense.
  * *took_over: that node was no primary. Of a known one the next map tells. */
 struct node *topology_redirect(struct topology *, const struct node *asked, const char *words, bool *took_over);
+
+/* Handles learn of its take-over. The next greeting shall not tell of it again, unless it comes late. */
+void topology_forget_history(struct node *);
 
 /* Of Sentinel: an array of host and port; the replicas of that. False: it makes no sense, or names none. */
 bool topology_take_master(struct topology *, const redisReply *);
