@@ -19,8 +19,10 @@ static bool some_key_may_go(int name)
 /* A removal that finds nothing any more: it has carried itself out, and got no answer. That is OK (hibloom_drop). */
 static bool has_removed_it(const struct call *c)
 {
+    const bool expired = c->expiry_ms != 0 && c->expiry_ms * 1000 <= clock_of(c->name);
+
     return (c->verb == VERB_DROP || c->verb == VERB_DELETE) && c->alone && c->raw_at_begin == 0 && c->handle_met &&
-           !caused(CAUSE_KEYS, c->begun_us) && !caused(CAUSE_LOSS, c->begun_us) && !was_expired(c->name) &&
+           !expired && !caused(CAUSE_KEYS, c->begun_us) && !caused(CAUSE_LOSS, c->begun_us) && !was_expired(c->name) &&
            !world.stale[c->client] && !world.misled[c->client] && !commands_may_be_late();
 }
 
