@@ -10,7 +10,7 @@
 #   make check-threads    what threads may do at once, under TSan
 #   make check-served     the tests of one server, and of a cluster, on simulated ones
 #   make sim              [SIM_SECONDS=60] [SIM_SEED=N] [SIM_TRACE=1] [SIM_FILE=...]: worlds of simulated servers and faults
-#   make check-traces     a seed gives the same world each time, and with both compilers
+#   make check-traces     a seed gives the same world each time, and with both compilers; worlds with sanitizers
 #   make sim-breaks       each rule of the protocol is broken once: how long the simulator takes to find it
 #   make check-long       what takes too long for each change: everything with all items, then under valgrind
 #   make soak             [SOAK_SECONDS=3600]: eight processes on a cluster that fails over once a minute
@@ -250,10 +250,10 @@ check-programs: all examples tests
 # the programs that wait for others (share), the longest walk over system calls, and those that count or read command
 # lines: `make test` has them.
 NOT_SANITIZED := share/% faults/sockets cli/usage cli/bench async/links_cost redis/guard_cost redis/rates
+SANITIZED = BUILD=$(BUILD)-asan CC=clang \
+    CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all -Werror'
 check-sanitize:
-	@$(ON_ALL_CORES) check-programs benches BUILD=$(BUILD)-asan CC=clang \
-	    PASSED_OVER='$(NOT_SANITIZED:%=$(BUILD)-asan/tests/%)' \
-	    CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all -Werror'
+	@$(ON_ALL_CORES) check-programs benches $(SANITIZED) PASSED_OVER='$(NOT_SANITIZED:%=$(BUILD)-asan/tests/%)'
 
 # The programs of tests/redis on the simulated server, and those of tests/cluster that only move slots. It has no ACL,
 # replicas, lists, host names, statistics of clients and bytes, or strings that another one sends it; and some end or
@@ -407,10 +407,12 @@ SIM_SECONDS ?= 60
 sim: $(SIM)/sim
 	@$(SIM)/sim $(if $(SIM_TRACE),-t) $(or $(SIM_FILE),$(if $(SIM_TRACE),$(SIM_SEED),$(SIM_SECONDS) $(SIM_SEED)))
 
-# Clang here, as the suite proper is gcc's.
+# Clang and the sanitizers here, as the suite proper is gcc's. A client that is killed leaves its memory behind.
+check-traces: SANE = ASAN_OPTIONS=detect_leaks=0
 check-traces: $(SIM)/sim
-	@$(ON_ALL_CORES) $(BUILD)-clang/tests/sim/sim BUILD=$(BUILD)-clang CC=clang
-	@tests/sim/traces.sh $(SIM)/sim $(BUILD)-clang/tests/sim/sim
+	@$(ON_ALL_CORES) $(BUILD)-asan/tests/sim/sim $(SANITIZED)
+	@$(SANE) tests/sim/traces.sh $(SIM)/sim $(BUILD)-asan/tests/sim/sim
+	@$(SANE) $(RUN_TESTS) "$(BUILD)-asan/tests/sim/sim 1000w 1" "$(BUILD)-asan/tests/sim/sim $(wildcard tests/sim/cases/*)"
 
 # Each rule of the protocol is broken once, and has to be found.
 sim-breaks: $(SIM)/sim

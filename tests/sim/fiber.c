@@ -17,6 +17,20 @@
 #include <time.h>
 #include <ucontext.h>
 
+#ifdef __clang__
+#if __has_feature(address_sanitizer)
+#define __SANITIZE_ADDRESS__ 1 /* as gcc says it */
+#endif
+#endif
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#else /* a sanitizer is told of each change of stacks, and that frames of a killed client are gone */
+#define __asan_unpoison_memory_region(memory, size) ((void)(memory), (void)(size))
+#define __sanitizer_start_switch_fiber(fake, bottom, size) ((void)(fake), (void)(bottom), (void)(size))
+#define __sanitizer_finish_switch_fiber(fake, bottom, size) ((void)(fake), (void)(bottom), (void)(size))
+#endif
+
 typedef void *jump[5]; /* as __builtin_setjmp wants it */
 
 enum { STACK_BYTES = 256 << 10, GUARD_BYTES = 4096, CALLS_MAX = 20000000, CLIENTS = 256 };
@@ -34,6 +48,7 @@ struct fiber {
     void (*body)(void *);
     void *arg;
     char *stack;
+    void *fake; /* a sanitizer's */
     jump here;
     uint64_t until, paused_until;
     uint64_t timer; /* the next event that looks whether `until` has come */
@@ -49,6 +64,11 @@ static struct fiber *fibers, *running;
 static size_t alive;
 static unsigned calls; /* of libc, within this net_run */
 static jump scheduler;
+static struct {
+    const void *bottom;
+    size_t size;
+    void *fake;
+} own_stack; /* the scheduler's */
 static ucontext_t first_step;
 static char *stacks; /* unused ones: each begins with the address of the next */
 
@@ -126,6 +146,7 @@ static void end(struct fiber *f)
         return;
     f->ended = true;
     alive--;
+    __asan_unpoison_memory_region(f->stack, STACK_BYTES);
     memcpy(f->stack, &stacks, sizeof stacks);
     stacks = f->stack;
 }
@@ -144,8 +165,10 @@ int fiber_client(void)
 
 static void live(void)
 {
+    __sanitizer_finish_switch_fiber(NULL, &own_stack.bottom, &own_stack.size);
     running->body(running->arg);
     end(running);
+    __sanitizer_start_switch_fiber(NULL, own_stack.bottom, own_stack.size);
     __builtin_longjmp(scheduler, 1);
 }
 
@@ -154,6 +177,7 @@ static void run(struct fiber *f)
     running = f;
     f->waits = false;
     if (__builtin_setjmp(scheduler) == 0) {
+        __sanitizer_start_switch_fiber(&own_stack.fake, running->stack, STACK_BYTES);
         if (running->begun)
             __builtin_longjmp(running->here, 1);
         running->begun = true;
@@ -163,6 +187,7 @@ static void run(struct fiber *f)
         makecontext(&first_step, live, 0);
         setcontext(&first_step);
     }
+    __sanitizer_finish_switch_fiber(own_stack.fake, NULL, NULL);
     running = NULL;
 }
 
@@ -224,8 +249,11 @@ void fiber_wait(uint64_t until_us)
     running->waits = true;
     running->woken = false;
     look_at(running, until_us);
-    if (__builtin_setjmp(running->here) == 0)
+    if (__builtin_setjmp(running->here) == 0) {
+        __sanitizer_start_switch_fiber(&running->fake, own_stack.bottom, own_stack.size);
         __builtin_longjmp(scheduler, 1);
+    }
+    __sanitizer_finish_switch_fiber(running->fake, &own_stack.bottom, &own_stack.size);
 }
 
 void fiber_enter(void)

@@ -310,10 +310,11 @@ static ssize_t give(struct socket *s, const void *bytes, size_t len, int flags)
 {
     const size_t room = room_of(s);
     const struct offer offer = {s->written + len, net_now_us()};
-    const struct offer *offers_end = (const void *)(s->offers.bytes + s->offers.len);
 
     never_waits(s, flags);
-    if (s->offers.len == 0 || offers_end[-1].end < offer.end)
+    const struct offer *last = s->offers.len > 0 ? (const void *)(s->offers.bytes + s->offers.len - sizeof offer)
+                                                 : NULL;
+    if (last == NULL || last->end < offer.end)
         buffer_put(&s->offers, &offer, sizeof offer);
     if (s->error != 0)
         return fail(take_error(s));
