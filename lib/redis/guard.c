@@ -401,6 +401,11 @@ static void judge_diagnosis(struct talk *talk, struct outbox *outbox)
     const enum record_found found = there->found;
     const char *key = link_key(link, talk->other_key, KEY_NAME);
 
+    if (found == RECORD_NONE && talk->is_longer && !talk->asks_again) {
+        talk->asks_again = true; /* late bits may have gone since, so this is the length of the next filter */
+        talk->diagnose(talk, outbox);
+        return;
+    }
     if (has_first(task->link))
         judge_first(talk);
     if (link->count > 1)

@@ -245,6 +245,7 @@ struct talk {
     uint32_t outstanding[2]; /* replies, by the pipeline's number; all in [0] where there are none */
     bool pipelined;          /* what is outstanding goes by pipelines */
     bool cleaning;           /* the failure is known; what fails now is not noted */
+    bool asks_again;         /* a second time what happened to the other key */
     bool was_absent;         /* the other key was not there, as its guard said; */
     bool is_longer;          /* or is longer than the bits */
     uint32_t other_key;      /* which is this one, and */
