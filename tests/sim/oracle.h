@@ -32,6 +32,7 @@ struct call {
     bool handle_gone;        /* and was not for long, as it began */
     int raw_at_begin;        /* the status that an open had to give */
     bool doubtful;           /* something was sent again */
+    bool refused;            /* a guard of an add was, by a server that is busy: so are the bits in front of it */
     bool canceled;           /* its filter was closed meanwhile */
     uint64_t run;            /* of the root's server, as it began */
     bool knew_run;           /* and whether server 0 had told its client of that */

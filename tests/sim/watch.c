@@ -266,6 +266,12 @@ static void check_make(const struct command_seen *seen, struct blob reply)
         oracle_fail("%s of client %d takes a string that somebody else has put there", seen->place, seen->client);
 }
 
+/* Whatever the command is, so a pipeline as a whole. */
+static bool refuses_for_now(struct blob reply)
+{
+    return reply.len > 8 && (memcmp(reply.bytes, "-LOADING", 8) == 0 || memcmp(reply.bytes, "-BUSY", 5) == 0);
+}
+
 void oracle_after_command(struct command_seen *seen, struct blob reply)
 {
     struct blob room;
@@ -274,6 +280,9 @@ void oracle_after_command(struct command_seen *seen, struct blob reply)
         check_change(seen, reply);
     if (is_script(seen, "make"))
         check_make(seen, reply);
+    if (is(seen, "GETRANGE") && refuses_for_now(reply))
+        for (struct call *c = calls; c != NULL; c = c->next)
+            c->refused |= is_add(c) && c->client == seen->client && c->name == name_of_key(seen->key);
     for (struct call *c = is_script(seen, "touch") && reply.bytes[0] == ':' ? calls : NULL; c != NULL; c = c->next)
         if (c->client == seen->client && c->name == name_of_key(seen->key))
             c->touched_us = net_now_us();
