@@ -221,6 +221,8 @@ static bool makes_again(struct links *l)
         return false;
     l->dead = l->life.foreign;
     task_release(&l->inner);
+    /* A primary that has lost its office may show ours, and the link be of its heir's filter. No replica follows it. */
+    l->task.keeps = !l->life.overtaken;
     if (l->life.overtaken)
         tell(l, l->next.link); /* the same one: a further one would be one too many */
     else
