@@ -36,6 +36,7 @@ static void tell_old_view(void *unused)
 static void promote(int replica, int primary)
 {
     world.take_overs++;
+    note_run();
     catch_up(&servers[replica], false);
     forget_blocks(&servers[replica]);
     servers[replica].primary = peers[replica].primary = -1;
@@ -158,6 +159,8 @@ void restart(int server, uint64_t arg)
     s->silent = (arg >> 24) % 4 == 0;
     close_all(server, UINT64_MAX);
     new_run(s);
+    if (s->primary < 0)
+        note_run();
     if (s->primary < 0 && arg % 4 > 1) {
         oracle_before();
         note(CAUSE_LOSS);

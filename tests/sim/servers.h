@@ -39,6 +39,7 @@ void servers_begin(void);
 void servers_end(void);
 
 void note(enum cause); /* it is so now */
+void note_run(void);
 uint64_t clock_at(const struct server *);
 const char *printable(struct blob, char *buf, size_t size); /* what a story shows of bytes */
 

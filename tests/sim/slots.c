@@ -98,6 +98,7 @@ static void end_move(void)
     if (range != NULL) {
         range->owner = move.to;
         range->migrating = range->importing = -1;
+        note_run();
         world_say("slot %d belongs to %d now", move.slot, move.to);
     }
     move.slot = -1;

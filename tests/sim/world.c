@@ -25,6 +25,12 @@ void note(enum cause cause)
     world.last_us[cause] = net_now_us();
 }
 
+void note_run(void)
+{
+    if (world.other_runs++ == 0)
+        world.first_us = net_now_us();
+}
+
 bool world_had(enum fault fault)
 {
     return (world.had >> fault & 1) != 0;

@@ -43,7 +43,9 @@ struct world {
     uint64_t deposed_us[CLIENTS];    /* and when one that the client took for a primary, and is a replica */
     bool undo_refused;               /* so its bits stay */
     uint64_t held_us;                /* for which faults have stopped something, in all */
-    unsigned take_overs;             /* of replicas */
+    unsigned take_overs;             /* of replicas, */
+    unsigned other_runs;             /* those, other runs of primaries, and slots that have moved; */
+    uint64_t first_us;               /* the first one */
     uint64_t filled;                 /* items that no oracle asks for */
     struct fiber *fibers[CLIENTS];
     int call[CLIENTS]; /* the ordinal of the client's call, for anchors */
