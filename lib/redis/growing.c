@@ -97,12 +97,10 @@ static void looked(struct sieve *s)
 {
     s->growing.asked += s->inner->walk.links;
     sieve_read_walk(s);
-    if (s->task.adds) {
-        sieve_distrust(s);
+    if (s->task.adds)
         sieve_keep(s, false);
-    } else {
+    else
         sieve_note_found(s);
-    }
     if (s->count == 0)
         end_chunk(s);
     else
