@@ -177,6 +177,8 @@ static void check_told(const struct call *c, hibloom_status status)
     const uint64_t now = world_run(root_key(c->name));
     const struct client_settings *s = &world.plan->client[c->client];
 
+    if (status == HIBLOOM_ELOST && c->set && !has_another(c, false) && !c->by_pairs)
+        fail_call(c, "it was told that a server is another run, and has added to '%s'", oracle_name(c->name));
     if (status == HIBLOOM_ELOST && n->lost[c->client] != 0) {
         n->told[c->client] = n->lost[c->client];
         n->told_us[c->client] = net_now_us();

@@ -49,6 +49,7 @@ struct call {
     bool asked;              /* for the filter's root, and that is there */
     unsigned proofs;         /* how often a primary's root has shown that, since the write before; */
     bool wrote;              /* and it has written since */
+    bool set;                /* a command of it that sets bits was carried out */
     uint64_t touched_us;     /* when the write in front of its WAIT was last carried out; 0: it was not */
     bool reopens;            /* its handle: what that has not reported is still to be reported */
     /* The bytes of a bare bitmap at moments of the call. */

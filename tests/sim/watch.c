@@ -242,6 +242,9 @@ static void check_change(const struct command_seen *seen, struct blob reply)
         now = (struct blob){"", 0};
     if (sets_bits(seen) || undoes(seen))
         bits_change(seen->client, undoes(seen), was, now);
+    for (struct call *c = sets_bits(seen) && seen->connected && reply.bytes[0] != '-' ? calls : NULL; c != NULL;
+         c = c->next)
+        c->set |= c->client == seen->client && c->name == name_of_key(seen->key) && is_add(c);
     if (sets_bits(seen) && seen->is_truth && !blob_equals(now, was))
         note_strays(seen->client, name_of_key(seen->key));
     if (was.len == 0)
