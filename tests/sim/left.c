@@ -193,7 +193,7 @@ void oracle_check_end(void)
     for (int i = 0; i < (int)world.plan->names; i++)
         times_check_end(i);
     for (int i = 0; i < (int)world.plan->names && !caused(CAUSE_KILL, 1); i++) {
-        if (names[i].unclean || world.undo_refused || kind_of(i)->bare || caused(CAUSE_DENIAL, 1) ||
+        if (names[i].unclean || world.undo_lost || kind_of(i)->bare || caused(CAUSE_DENIAL, 1) ||
             world_had(FAULT_STRANGER))
             continue;
         look_again(i, EVERY_ITEM, "something");

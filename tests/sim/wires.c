@@ -331,7 +331,9 @@ static void note_reply(struct wire *wire, const struct command_seen *seen, struc
             world.deposed_us[wire->client] = net_now_us();
     } else if (begins_with(reply, "-") || demoted) {
         note(begins_with(reply, "-NOPERM") ? CAUSE_DENIAL : CAUSE_REFUSAL);
-        world.undo_refused |= strcmp(seen->place, "EVAL.undo") == 0;
+        world.undo_lost |= strcmp(seen->place, "EVAL.undo") == 0;
+    } else if (servers[wire->server].isolated) { /* its heir has the bits, and does not hear of it */
+        world.undo_lost |= strcmp(seen->place, "EVAL.undo") == 0;
     }
 }
 
