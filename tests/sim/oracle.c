@@ -73,6 +73,20 @@ static bool everybody_waits(int name)
     return wait;
 }
 
+/* In its first link. */
+static bool has_bits(int name)
+{
+    const struct link_seen *link = &names[name].seen.link[0];
+    bool some = false;
+
+    for (uint32_t k = 0; k < link->root.keys; k++) {
+        const struct blob *string = world_fetch(NULL, key_of(link, k));
+        for (size_t i = 0; string != NULL && i < link->root.bytes; i++)
+            some |= string->bytes[i] != 0;
+    }
+    return some;
+}
+
 void oracle_after(int who, const char *what)
 {
     for (int i = 0; i < (int)world.plan->names; i++) {
@@ -83,6 +97,7 @@ void oracle_after(int who, const char *what)
         const bool several = has_several_keys(i) && !kind_of(i)->growing && !kind_of(i)->window;
         const bool whole = names[i].seen.status == 0;
         const uint64_t generation = whole ? names[i].seen.link[0].root.generation : 0;
+        const bool making = strcmp(what, "EVAL.swap") == 0 && names[i].seen.status == HIBLOOM_EBUSY;
         const bool replaces = strcmp(what, "EVAL.replace") == 0, left = replaces && some_key_is_left(i);
         const bool legitimate = slept || who < 0 || kind_of(i)->bare || world.misled[who] ||
                                 goes_by_lost_answers(who) || world.last_us[CAUSE_KEYS] != 0 || something_may_arrive(i);
@@ -98,6 +113,11 @@ void oracle_after(int who, const char *what)
                 c->demanded = 0;
                 c->had_not = c->items;
             }
+        /* A new filter is empty, but for bits of adds beside it to the one before (docs/format.md, 8). */
+        if (making && names[i].seen.status == 0 && world.plan->clients == 1 && world.plan->client[0].loop == 0 &&
+            !commands_may_be_late() && !world_had(FAULT_STRANGER) && !caused(CAUSE_LOSS, 1) && !kind_of(i)->window &&
+            has_bits(i))
+            oracle_fail("client %d makes '%s', which has bits of another one", who, oracle_name(i));
         /* A repair lists the key that it has made in the place of the one that it has not found (docs/format.md, 11). */
         if (strcmp(what, "EVAL.swap") == 0 && whole && several && names[i].seen.status == HIBLOOM_ECORRUPT &&
             !caused(CAUSE_LOSS, 1) && !caused(CAUSE_SLOTS, 1) && !caused(CAUSE_CLOCK, 1))
