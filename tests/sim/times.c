@@ -151,6 +151,14 @@ void times_after(int name, int who, const char *what, uint64_t root, uint64_t ex
         expires_alone(name, who) && n->seen.status == 0 && some_key_differs(name, 20000) && !caused(CAUSE_LOSS, 1) &&
         !caused(CAUSE_SLOTS, 1) && !world_had(FAULT_STRANGER))
         oracle_fail("client %d gives '%s' a time to live, but not all of its keys", who, oracle_name(name));
+    bool open = n->seen.links <= n->told_links || !kind_of(name)->growing || n->expire_failed || n->crossed ||
+                commands_may_be_late() || caused(CAUSE_LOSS, 1) || caused(CAUSE_CLOCK, 1) ||
+                world_had(FAULT_STRANGER) || n->seen.status != 0;
+    for (const struct call *c = calls; c != NULL; c = c->next)
+        open |= c->name == name && c->verb != VERB_LOOK && !only_grows(c);
+    n->told_links = n->seen.links;
+    if (strcmp(what, "EVAL.swap") == 0 && !open && some_key_differs(name, 20000)) /* (docs/format.md, 15) */
+        oracle_fail("client %d tells of a link of '%s' that goes long before the root", who, oracle_name(name));
     if (expires || strcmp(what, "EVAL.make") == 0 || strcmp(what, "EVAL.swap") == 0)
         note_growth(name, who);
     n->expired_us = expires ? net_now_us() : n->expired_us;
