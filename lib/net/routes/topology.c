@@ -238,13 +238,14 @@ static bool was_lost(const struct node *node)
 }
 
 /* A primary that is known gets slots as they are resharded. But if the former one is none any more, it may have had an heir
- * that lost something, and then gave them away. If it was lost itself, it may have restarted first. */
+ * that lost something, and then gave them away. If it was lost itself, it may have restarted first. A redirect has told of
+ * both. */
 static bool is_take_over(const struct topology *t, const struct slot_map *map, uint16_t former, uint16_t heir)
 {
     const struct node *node = t->nodes[former];
-    const bool deposed = map->role[former] != NODE_PRIMARY && !node->deposed;
+    const bool may_have_lost = map->role[former] != NODE_PRIMARY || was_lost(node);
 
-    return t->nodes[heir]->role != NODE_PRIMARY || deposed || was_lost(node);
+    return t->nodes[heir]->role != NODE_PRIMARY || (may_have_lost && !node->deposed);
 }
 
 /* Compares it with the map before. Has a node taken over? The first one replaces none. */
