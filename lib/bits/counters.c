@@ -1,6 +1,5 @@
 /* counters.c: counters in this process. See bits.h. */
 #include "bits/bits.h"
-#include "spec/spec.h"
 
 #define NOWHERE UINT64_MAX /* a position that an earlier one of the item repeats */
 

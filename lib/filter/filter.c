@@ -3,7 +3,6 @@
 #include "filter/handle.h"
 #include "filter/how.h"
 #include "spec/positions.h"
-#include "spec/spec.h"
 
 #include <string.h>
 

@@ -6,7 +6,6 @@
 #include "net/drivers/blocking.h"
 
 #include <hiredis/hiredis.h>
-#include <string.h>
 
 hibloom_status store_unmade(hibloom_store **out, hibloom_status status, const struct error *error)
 {

@@ -2,7 +2,6 @@
 #include "filter/whole.h"
 #include "base/alloc.h"
 #include "filter/handle.h"
-#include "spec/spec.h"
 
 #include <stdarg.h>
 #include <stdio.h>

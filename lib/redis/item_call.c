@@ -1,6 +1,5 @@
 /* item_call.c: which task a call on items is. See item_call.h. */
 #include "redis/item_call.h"
-#include "spec/spec.h"
 
 #include <string.h>
 

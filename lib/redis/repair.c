@@ -9,7 +9,6 @@
  * since the lost id comes never again. */
 #include "redis/life.h"
 #include "base/number.h"
-#include "spec/spec.h"
 
 #include <string.h>
 

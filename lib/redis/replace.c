@@ -11,7 +11,6 @@
 #include "redis/scripts.h"
 #include "spec/spec.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 enum { CHANGED = -1, TAKEN = -2, NOT_WHOLE = -1000000000 };

@@ -9,7 +9,6 @@
 #include "net/flights/setup.h"
 
 #include <poll.h>
-#include <string.h>
 #include <time.h>
 
 struct blocking {

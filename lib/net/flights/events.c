@@ -9,7 +9,6 @@
 #include "net/flights/replicas.h"
 
 #include <stdio.h>
-#include <string.h>
 
 /* ---- A call ------------------------------------------------------------------------------------ */
 
