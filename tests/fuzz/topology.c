@@ -78,7 +78,7 @@ static void take_cluster(struct topology *t, const redisReply *reply)
             REQUIRE(to->port <= UINT16_MAX && t->nodes[to->number] == to);
             to->state = NODE_READY; /* commands were sent to it */
         }
-    } else if (topology_take_slots(t, asked, reply, &took_over)) {
+    } else if (topology_take(t, asked, 0, reply, &took_over) == NULL) {
         require_as_said(t, asked, reply);
     } else {
         REQUIRE(!took_over && memcmp(before, t->slots, KEYS_SLOTS * sizeof *before) == 0);
@@ -90,7 +90,7 @@ static void take_cluster(struct topology *t, const redisReply *reply)
 
 static void take_sentinel(struct topology *t, unsigned index, const redisReply *reply)
 {
-    const bool taken = index % 2 == 0 ? topology_take_master(t, reply) : topology_take_replicas(t, reply);
+    const bool taken = topology_take(t, t->nodes[1], index % 2, reply, &(bool){false}) == NULL;
 
     if (taken && index % 2 == 0)
         REQUIRE(t->nodes[0]->host[0] != '\0' && strcmp(t->nodes[0]->host, reply->element[0]->str) == 0);

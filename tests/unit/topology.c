@@ -35,7 +35,7 @@ static bool take(const char *resp, bool *took_over)
     assert_int_equal(redisReaderFeed(reader, resp, strlen(resp)), REDIS_OK);
     assert_int_equal(redisReaderGetReply(reader, &reply), REDIS_OK);
     assert_non_null(reply);
-    const bool good = topology_take_slots(&t, t.nodes[0], reply, took_over);
+    const bool good = topology_take(&t, t.nodes[0], 0, reply, took_over) == NULL;
     freeReplyObject(reply);
     redisReaderFree(reader);
     return good;

@@ -309,7 +309,8 @@ static void apply(struct topology *t, const struct slot_map *map, bool took_over
     }
 }
 
-bool topology_take_slots(struct topology *t, const struct node *asked, const redisReply *reply, bool *took_over)
+/* Takes the answer to CLUSTER SLOTS. False: it makes no sense, and nothing has changed. */
+static bool take_slots(struct topology *t, const struct node *asked, const redisReply *reply, bool *took_over)
 {
     struct slot_map *map = is_array(reply, 1) ? alloc.malloc(sizeof *map) : NULL;
     bool good = map != NULL;
@@ -369,7 +370,8 @@ static bool is_address(const redisReply *host, const redisReply *port, unsigned 
     return true;
 }
 
-bool topology_take_master(struct topology *t, const redisReply *reply)
+/* Takes a Sentinel's array of host and port. False: the same. */
+static bool take_master(struct topology *t, const redisReply *reply)
 {
     unsigned port;
 
@@ -400,7 +402,8 @@ static bool is_up(const redisReply *fields)
            strstr(flags->str, "disconnected") == NULL;
 }
 
-bool topology_take_replicas(struct topology *t, const redisReply *reply)
+/* Takes a Sentinel's list of replicas. False: the same. */
+static bool take_replicas(struct topology *t, const redisReply *reply)
 {
     unsigned port;
 
@@ -477,11 +480,10 @@ const char *topology_take(struct topology *t, const struct node *asked, uint32_t
     if (reply->type == REDIS_REPLY_ERROR)
         return reply->str;
     if (t->clustered)
-        return topology_take_slots(t, asked, reply, took_over) ? NULL
-                                                               : "the server's answer to CLUSTER SLOTS makes no sense";
+        return take_slots(t, asked, reply, took_over) ? NULL : "the server's answer to CLUSTER SLOTS makes no sense";
     if (i == 0 && reply->type == REDIS_REPLY_NIL)
         return "knows no master of that name";
-    if (i == 0 ? topology_take_master(t, reply) : topology_take_replicas(t, reply))
+    if (i == 0 ? take_master(t, reply) : take_replicas(t, reply))
         return NULL;
     return "the answer makes no sense";
 }

@@ -96,13 +96,10 @@ struct node *topology_next_to_ask(struct topology *, uint64_t round);
 /* Writes the question to it. Returns how many replies there are. */
 uint32_t topology_ask(const struct topology *, const struct store_settings *, struct commands *);
 
-/* Takes reply number i. In words, why this is no answer; NULL: it is one. *took_over: as below. */
-const char *topology_take(struct topology *, const struct node *asked, uint32_t i, const redisReply *, bool *took_over);
-
-/* Takes the answer of a node to CLUSTER SLOTS. False: it makes no sense, and nothing has
- * changed. *took_over: a slot is at another node than before. That was no primary, or the former one is none any more, or
+/* Takes reply number i. NULL: it is an answer. Else nothing has changed, and the words say why it is none.
+ * *took_over: a slot is at another node than before. That was no primary, or the former one is none any more, or
  * was lost. */
-bool topology_take_slots(struct topology *, const struct node *asked, const redisReply *, bool *took_over);
+const char *topology_take(struct topology *, const struct node *asked, uint32_t i, const redisReply *, bool *took_over);
 
 /* Takes "MOVED 3999 127.0.0.1:6381" or "ASK ...", answered by a node; the node to go to. NULL: it makes no sense.
  * *took_over: that node was no primary. Of a known one the next map tells. */
@@ -110,10 +107,6 @@ struct node *topology_redirect(struct topology *, const struct node *asked, cons
 
 /* Handles learn of its take-over. The next greeting shall not tell of it again, unless it comes late. */
 void topology_forget_history(struct node *);
-
-/* Of Sentinel: an array of host and port; the replicas of that. False: it makes no sense, or names none. */
-bool topology_take_master(struct topology *, const redisReply *);
-bool topology_take_replicas(struct topology *, const redisReply *);
 
 /* Nodes that hold slots, without replicas; 1 where it is no cluster. */
 unsigned topology_primaries(const struct topology *);
