@@ -60,8 +60,8 @@ enum links_goal {
     LINKS_DROP,
     LINKS_DELETE, /* of these two filters only store and name are set; they are not closed */
     LINKS_REPAIR,
-    /* Opens all that there are, and grows until there are `number`. Of a task, 0: opens those of which a guard has told,
-     * and tells of those that are untold. */
+    /* Opens all links, and makes more until there are `number`. A task may give 0: it opens the links that guards tell
+     * of, and mends roots that do not tell of the next link. */
     LINKS_REACH,
     /* Of a task only: removes the further ones of its chain. It fails if any of them could not be removed. */
     LINKS_UNCHAIN

@@ -152,9 +152,10 @@ static void take_other(struct talk *talk, uint32_t tag, uint32_t index, const st
         life_of(talk)->ttl_ms = reply->integers[0];
 }
 
-/* A further link of which the one before it tells is there, ready, or was lost with what was in it. So one that is
- * being made is ready only if that did not tell of any yet, when this one was there, creating: for as long as it is
- * there no other is ready, and once it is told of nobody who slept makes another one ready in its place. */
+/* The link before tells of a further link once that is ready. From then on that link is there, or was lost with its
+ * items, and a new one must not take its place. So this call makes its link in the state creating, and reads the link
+ * before. Only if that tells of none, this one becomes ready. While it is there, nobody makes another one ready. Once
+ * the link before tells of it, nobody does either, however late. */
 static void fail_overtaken(struct talk *talk)
 {
     struct life *life = life_of(talk);

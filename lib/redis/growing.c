@@ -43,8 +43,8 @@ static void unreserve(struct sieve *s, size_t used)
     s->growing.reserved = NULL;
 }
 
-/* If a server may have forgotten that a link has grown, that is mended first. From then on it is not known of any root
- * that its replicas tell of the next link. */
+/* If a server may have forgotten that a link has grown, the call mends that first. Replicas may lack the mended root, so
+ * no root counts as reached. */
 static bool mends(struct sieve *s, void (*then)(struct sieve *))
 {
     if (s->denied || !links_are_in_doubt(s->filter))

@@ -56,7 +56,7 @@ struct life {
     uint64_t chain;   /* the root of a growing filter is marked, or has to go unmarked, and its further links must be
                          removed first: those of this chain; 0: no such thing */
     uint64_t foreign; /* id of a link of another filter, where one has to be made, or to go; 0: none was met */
-    bool overtaken;   /* a link: it was not made ready, since the one before it is the newest no more; or gone */
+    bool overtaken;   /* a further link was not made ready: there is another one, or was, or the one before is gone */
 
     /* the last answers */
     struct life_place place[2];

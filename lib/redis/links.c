@@ -385,10 +385,11 @@ static void follow(struct links *l)
 
 /* ---- Counted, emptied, given a time to live ---------------------------------------------- */
 
-/* While keys expire the first link goes first, so its time is set last: then it is an error of one kind to all. And it
- * is set once all others have theirs, which the newest one knows: it says that it is, behind its own new time, and whoever
- * makes a further one from then on gives it that. Of a filter of one link that is the first one itself: it is set if it
- * says so. So a call that is cut leaves no link that nobody can find, for ever. */
+/* The first link's time ends before that of the others, so all clients get the same error. It is set last. Before that,
+ * the call reads the newest link's guard again. The state g means that one more link needs its time. The state r means
+ * that none does: a client that makes a further link from now on copies the time of the newest one. If there is only the
+ * first link, the script compares its state as it sets the time. So if a call is cut, no link that nobody can find stays
+ * for ever. */
 static void first_has_ttl(struct links *l)
 {
     if (!end_inner(l))

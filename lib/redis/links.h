@@ -55,8 +55,8 @@ struct links {
     uint64_t changes;              /* redis_changes, before it looked at the first root */
     uint32_t looked;               /* links at whose roots it has looked since */
     unsigned looks;                /* how often it has begun with the first one */
-    bool asks;                     /* its caller writes nothing, so a link may stay untold that it may not tell of; */
-    bool denied;                   /* and that is so */
+    bool asks;                     /* its caller only asks: if the server refuses to mend a root, it goes on; */
+    bool denied;                   /* and the server has refused that */
     struct failure failed;         /* to grow, or to remove a link */
     uint32_t at;                   /* links that are done with; where a time to live is set but for the first one */
     uint64_t dead;                 /* to grow: a link of another filter, which is left over; 0: none is known */

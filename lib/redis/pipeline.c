@@ -228,8 +228,8 @@ static struct most most_of(struct walk *walk, struct link *first)
     return most;
 }
 
-/* Runs that a pipeline has, at most. A pipeline holds runs in several keys, one in each. Else it holds one run. Its
- * parts may come from two chunks, or each chunk would end in a short pipeline. */
+/* The most runs of a pipeline. With several segments or links it holds one run a key, all of one chunk. Else it holds one
+ * run, whose items may come from two chunks. So no chunk ends in a short pipeline. */
 static size_t most_runs(const struct walk *walk, const struct link *first)
 {
     return has_several_runs(walk, first) ? least(walk->pipeline_items, walk->keys) : 1;

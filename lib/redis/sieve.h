@@ -78,7 +78,7 @@ struct sieve {
     const struct policy *policy;
     struct redis_filter *filter;
     bool refused; /* the bitmaps were not read, or merged: the items go by commands */
-    bool denied;  /* a look-up: a link stays untold, and it may not tell of it */
+    bool denied;  /* a look-up: a root does not tell of the next link, and the server refuses to mend that */
     bool exact;   /* an add whose is_new is wanted */
     const hibloom_item *items;
     size_t n, at, chunk; /* all of them; where the chunk begins, and how many it has, */

@@ -71,8 +71,9 @@ static void ask(struct upkeep *upkeep, struct outbox *outbox, enum script script
 /* A key is emptied, or left, by an epoch that was known before the call, or was read in it. */
 enum left { EMPTIED, LEFT_KNOWN, LEFT_READ };
 
-/* The epoch that the handle knew may be older than the call: then the key is cleared once more. A later epoch than one
- * that was read in the call shows that it was emptied in the call: by a sending whose answer was lost, or by another. */
+/* The script answers with the trailer if the epoch is not the expected one. The handle may have known an epoch from before
+ * the call, so the script runs again with this one. If the epoch is later again, the key was emptied during the call: by
+ * a sending whose answer was lost, or by another client. */
 static void take_cleared(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
     struct record record;

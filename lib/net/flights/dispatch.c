@@ -126,8 +126,8 @@ static hibloom_status ask(struct carrier *c, struct node *node, struct error *er
     return status;
 }
 
-/* Have all calls that wait gone on for as long as they may? Silent nodes cost a time-out each. A node that is asked behind
- * that would count as silent, too. No call waits long for a check. */
+/* Has each waiting call used up its time? Each silent node takes a time-out. A node that is asked after the calls' time
+ * would count as silent, too. A check goes on: no call waits long for it. */
 static bool is_over(const struct carrier *c)
 {
     const uint64_t now = clock_now_ms();

@@ -39,8 +39,8 @@ struct flight {
     uint32_t resume;      /* then it goes on with the reply of this number */
     uint64_t proof_ns;    /* when it was written last, with that command or all; 0: never */
     uint64_t seen_ns;     /* its filter was there then, as the call or its guard has heard */
-    uint32_t held;        /* replies since one was refused for now: from there, all is sent again */
-    enum refusal refusal; /* its meaning, and its words: */
+    uint32_t held;        /* replies kept from the task; the first is a refusal. Their commands are sent again */
+    enum refusal refusal; /* the meaning of the refusal, and its words: */
     char *words;
     uint32_t carried_out; /* first command behind it that was carried out; NO_COMMAND: none */
     uint32_t doubtful;    /* from this command on, they may have been carried out before; NO_COMMAND: none */

@@ -52,8 +52,8 @@ struct node {
     bool logged;           /* that was */
     bool hopeless;         /* it could not be reached, which no other try mends */
     struct server_run run;
-    uint64_t told_ns;    /* what it lost before then, as a primary of the map, was told; 0: it never was one */
-    bool unmet;          /* since then, though it may have had the keys */
+    uint64_t told_ns;    /* handles have learned of all that it lost before then; 0: no map named it as a primary */
+    bool unmet;          /* handles have learned of its take-over, and it has not greeted since */
     uint64_t greeted_ns; /* when the last greeting was written that has been answered; 0: it has to be greeted anew */
     unsigned late_greetings; /* in a row, whose answer was that old when it was read */
     struct greeting greeting;
