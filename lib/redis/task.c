@@ -212,14 +212,14 @@ uint64_t task_heard_ns(const struct task *task)
     return heard_ns;
 }
 
-static bool is_untold(const struct link *link, uint64_t restarts)
+static bool misses_restart(const struct link *link, uint64_t restarts)
 {
     return link != NULL && link->of->first.count > 0 && link->of->restarts != restarts;
 }
 
 bool task_missed_restart(const struct task *task, uint64_t restarts)
 {
-    return is_untold(task->link, restarts) || is_untold(task->from, restarts);
+    return misses_restart(task->link, restarts) || misses_restart(task->from, restarts);
 }
 
 void task_tell_restart(struct task *task, uint64_t restarts)
@@ -238,7 +238,7 @@ uint64_t task_take_told(struct task *task)
     return restarts;
 }
 
-static void note_told(const struct link *link, uint64_t restarts)
+static void note_restarts(const struct link *link, uint64_t restarts)
 {
     if (link != NULL && link->of != NULL)
         redis_filter_told(link->of, restarts);
@@ -256,8 +256,8 @@ void task_end(struct task *task)
     for (uint32_t i = 0; task_has_failed(task) && filter != NULL && i < redis_links(filter); i++)
         near_forget(redis_link(filter, i));
     const uint64_t told = task_take_told(task);
-    note_told(task->link, told);
-    note_told(task->from, told);
+    note_restarts(task->link, told);
+    note_restarts(task->from, told);
     for (struct said *said; (said = task->said) != NULL;) {
         task->said = said->next;
         alloc.free(said);
