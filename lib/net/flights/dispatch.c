@@ -106,13 +106,9 @@ static hibloom_status ask(struct carrier *c, struct node *node, struct error *er
 {
     struct commands commands = {0};
     const uint32_t replies = topology_ask(&c->topology, c->settings, &commands);
-    struct flight *flight = NULL;
+    struct flight *flight = flight_of(&c->pool, NULL, FLIGHT_LOCATE, &(struct exchange){.replies = replies}, &commands);
 
     c->locate.told = true;
-    if (!commands.failed)
-        flight = flight_new(&c->pool, NULL, FLIGHT_LOCATE, &(struct exchange){.replies = replies}, commands.bytes,
-                            commands.len);
-    commands_free(&commands);
     if (flight == NULL)
         return error_set(error, HIBLOOM_ENOMEM, "out of memory");
     c->locate.asked_ns = clock_now_ns();

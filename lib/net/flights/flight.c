@@ -75,6 +75,17 @@ struct flight *flight_new(struct flight_pool *pool, struct call *call, enum flig
     return flight;
 }
 
+struct flight *flight_of(struct flight_pool *pool, struct call *call, enum flight_kind kind,
+                         const struct exchange *exchange, struct commands *commands)
+{
+    struct flight *flight = NULL;
+
+    if (!commands->failed)
+        flight = flight_new(pool, call, kind, exchange, commands->bytes, commands->len);
+    commands_free(commands);
+    return flight;
+}
+
 /* A password or a seed may be in its commands. */
 static void scrap(struct flight *flight)
 {

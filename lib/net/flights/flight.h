@@ -61,6 +61,11 @@ void flights_join(struct flights *, struct flights *rest); /* then `rest` is emp
 /* NULL: out of memory. */
 struct flight *flight_new(struct flight_pool *, struct call *, enum flight_kind, const struct exchange *,
                           const char *bytes, size_t len);
+
+/* The same of these commands, which are freed. */
+struct flight *flight_of(struct flight_pool *, struct call *, enum flight_kind, const struct exchange *,
+                         struct commands *);
+
 void flight_free(struct flight *);
 void flight_pool_free(struct flight_pool *);
 

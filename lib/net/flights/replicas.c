@@ -81,12 +81,9 @@ static struct flight *new_touch(struct carrier *c, struct call *call, struct nod
     const struct touched *touched = find_touched(call, node);
     const struct exchange exchange = {.replies = 1, .tag = touched != NULL};
     struct commands commands = {0};
-    struct flight *flight = NULL;
 
     write_touch(touched, &commands);
-    if (!commands.failed)
-        flight = flight_new(&c->pool, call, FLIGHT_TOUCH, &exchange, commands.bytes, commands.len);
-    commands_free(&commands);
+    struct flight *flight = flight_of(&c->pool, call, FLIGHT_TOUCH, &exchange, &commands);
     if (flight != NULL)
         flight->to = node;
     return flight;
@@ -133,7 +130,6 @@ static uint64_t time_of_wait(const struct node *node, uint64_t ms)
 void replicas_wait(struct carrier *c, struct node *node)
 {
     struct commands commands = {0};
-    struct flight *flight = NULL;
 
     if (!node->wants_wait || node->waits)
         return;
@@ -144,10 +140,7 @@ void replicas_wait(struct carrier *c, struct node *node)
     command_start(&commands, 3, "WAIT");
     command_number(&commands, c->settings->options.min_replicas);
     command_number(&commands, ms);
-    if (!commands.failed)
-        flight = flight_new(&c->pool, NULL, FLIGHT_WAIT, &(struct exchange){.replies = 1}, commands.bytes,
-                            commands.len);
-    commands_free(&commands);
+    struct flight *flight = flight_of(&c->pool, NULL, FLIGHT_WAIT, &(struct exchange){.replies = 1}, &commands);
     if (flight == NULL) {
         node_lose(c, node, HIBLOOM_ENOMEM, "out of memory");
         return;
