@@ -1,10 +1,10 @@
 /* record.c: the record behind the bits of a key. See record.h. */
 #include "redis/record.h"
-#include "base/number.h"
 #include "spec/spec.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 
@@ -33,11 +33,6 @@ void record_format(const struct record *record, char trailer[RECORD_TRAILER])
     memcpy(trailer, text, RECORD_TRAILER);
 }
 
-static bool read_number(const char *trailer, size_t at, size_t digits, uint64_t *out)
-{
-    return number_parse(trailer + at, digits, UINT64_MAX, out) == HIBLOOM_OK;
-}
-
 /* Digits, hexadecimal ones, the state; the rest as it stands. */
 static const char columns[] =
     " 0000 000000000 00000/00000 ffffffff s 0000000000000000 ffffffffffffffff 0000000000 hibloom1";
@@ -59,21 +54,20 @@ static bool has_columns(const char trailer[RECORD_TRAILER])
     return true;
 }
 
+/* In these columns each number fits its type, and something else stands behind it. */
 bool record_parse(const char trailer[RECORD_TRAILER], struct record *record)
 {
-    uint64_t text_len, key, keys, crc;
-
-    if (!has_columns(trailer) || !read_number(trailer, 1, 4, &text_len) ||
-        !read_number(trailer, 6, 9, &record->bytes) || !read_number(trailer, 16, 5, &key) ||
-        !read_number(trailer, 22, 5, &keys) || !number_parse_hex(trailer + 28, 8, &crc) ||
-        !read_number(trailer, 39, RECORD_GENERATION, &record->generation) ||
-        !number_parse_hex(trailer + 56, RECORD_ID_DIGITS, &record->id) || !read_number(trailer, 73, 10, &record->epoch))
+    if (!has_columns(trailer))
         return false;
-    record->text_len = (uint32_t)text_len;
-    record->key = (uint32_t)key;
-    record->keys = (uint32_t)keys;
-    record->crc = (uint32_t)crc;
+    record->text_len = (uint32_t)strtoul(trailer + 1, NULL, 10);
+    record->bytes = strtoul(trailer + 6, NULL, 10);
+    record->key = (uint32_t)strtoul(trailer + 16, NULL, 10);
+    record->keys = (uint32_t)strtoul(trailer + 22, NULL, 10);
+    record->crc = (uint32_t)strtoul(trailer + 28, NULL, 16);
     record->state = (enum record_state)trailer[RECORD_STATE_AT];
+    record->generation = strtoull(trailer + 39, NULL, 10);
+    record->id = strtoull(trailer + 56, NULL, 16);
+    record->epoch = strtoull(trailer + 73, NULL, 10);
     return record->key < record->keys;
 }
 

@@ -186,13 +186,11 @@ static void decide(struct sieve *s)
         const enum window_found found = s->window->what[k];
         if (!adds && found > FOUND_IN_DOUBT)
             flags_set(s->yes, s->at + s->which[k]);
-        if (adds ? found == FOUND_NOW : found != FOUND_IN_DOUBT)
-            continue;
-        s->window->older[left] = found == FOUND_OLDER;
-        s->left[left] = s->left[k];
-        s->which[left++] = s->which[k];
+        s->answers[k] = adds ? found != FOUND_NOW : found == FOUND_IN_DOUBT; /* in the place of what[k] */
+        if (s->answers[k])
+            s->window->older[left++] = found == FOUND_OLDER;
     }
-    s->count = left;
+    sieve_keep(s, true);
 }
 
 static void looked(struct sieve *s)
@@ -288,19 +286,13 @@ static void note_refused(struct sieve *s)
  * would be new to nobody. */
 static void take_set(struct sieve *s)
 {
-    size_t left = 0;
-
-    for (size_t k = 0; k < s->count; k++) {
+    for (size_t k = 0; k < s->count; k++)
         if (s->exact && !s->window->older[k] && flags_has(s->inner->walk.missing, k))
             flags_set(s->yes, s->at + s->which[k]);
-        if (!flags_has(s->inner->walk.late, k))
-            continue;
-        s->left[left] = s->left[k];
-        s->which[left++] = s->which[k];
-    }
-    if (left > 0)
+    flags_read(s->inner->walk.late, s->answers, s->count);
+    sieve_keep(s, true);
+    if (s->count > 0)
         note_refused(s);
-    s->count = left;
 }
 
 /* With what is left, with the clock as it is known by now. */
