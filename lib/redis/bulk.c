@@ -16,19 +16,20 @@ bool bulk_can(const struct link *link)
 }
 
 /* To add with is_new, another client's counter, or the period of a slice, has to be compared where an item is added. */
-bool bulk_pays(enum bulk_way way, const struct link *link, size_t n, double sent)
+static bool may_tell_new(const struct spec *spec)
+{
+    return spec->window == 0 && spec->keys == KEYS_OWN && spec_item_keys(spec) == 1 && !spec->empty_excluded;
+}
+
+bool bulk_pays(enum store_call call, const struct link *link, size_t n, double sent)
 {
     const struct cost_server *to = &link->server->cost;
     const struct spec *spec = link->spec;
 
-    if (!bulk_can(link) || (way != BULK_LOOK && link->server->may_not_merge))
+    if (!bulk_can(link) || (call != STORE_LOOK && link->server->may_not_merge))
         return false;
-    if (way == BULK_LOOK)
-        return cost_read(spec, to, n) < sent * cost_item(spec, to, COST_LOOK_UP);
-    if (way == BULK_ADD)
-        return cost_merge(spec, to, n) < sent * cost_item(spec, to, COST_ADD);
-    return spec->window == 0 && spec->keys == KEYS_OWN && spec_item_keys(spec) == 1 && !spec->empty_excluded &&
-           cost_merge_new(spec, to, n) < sent * cost_item(spec, to, COST_ADD_NEW);
+    return (call != STORE_ADD_NEW || may_tell_new(spec)) &&
+           cost_bitmaps(spec, to, call, n) < sent * cost_item(spec, to, call);
 }
 
 /* Notes which items are found in the present keys; or new, that is, not in what was there before, nor among the items
@@ -39,7 +40,7 @@ static void answer(struct bulk *bulk)
 
     for (size_t at = 0; at < bulk->n; at += ANSWERS) {
         const size_t n = bulk->n - at < ANSWERS ? bulk->n - at : ANSWERS;
-        if (bulk->way == BULK_LOOK)
+        if (bulk->call == STORE_LOOK)
             bits_contains(&bulk->bits, bulk->items + at, n, yes);
         else
             bits_add(&bulk->before, bulk->items + at, n, yes);
@@ -52,7 +53,7 @@ static void answer(struct bulk *bulk)
 /* The group of keys from piece.key on. */
 static void begin_group(struct bulk *bulk)
 {
-    const bool looks = bulk->way == BULK_LOOK;
+    const bool looks = bulk->call == STORE_LOOK;
 
     bits_begin_at(&bulk->bits, bulk->piece.key);
     bulk->mark = looks ? near_mark_to_look(bulk->task.link) : near_mark(bulk->task.link);
@@ -60,7 +61,7 @@ static void begin_group(struct bulk *bulk)
         return;
     bits_clear(&bulk->bits);
     bits_add(&bulk->bits, bulk->items, bulk->n, NULL);
-    if (bulk->way == BULK_ADD_NEW) { /* of a key that is not reached nothing is new */
+    if (bulk->call == STORE_ADD_NEW) { /* of a key that is not reached nothing is new */
         bits_begin_at(&bulk->before, bulk->piece.key);
         memset(bulk->before.start, 0xff, bulk->before.bytes);
     }
@@ -74,9 +75,9 @@ static unsigned char *bits_of_key(const struct bulk *bulk, const struct bits *bi
 static void begin_key(struct bulk *bulk)
 {
     unsigned char *const bits = bits_of_key(bulk, &bulk->bits);
-    unsigned char *const before = bulk->way == BULK_ADD_NEW ? bits_of_key(bulk, &bulk->before) : NULL;
+    unsigned char *const before = bulk->call == STORE_ADD_NEW ? bits_of_key(bulk, &bulk->before) : NULL;
 
-    if (bulk->way == BULK_LOOK)
+    if (bulk->call == STORE_LOOK)
         transfer_begin_read(&bulk->transfer, bulk->task.link, &bulk->piece, bits);
     else
         transfer_begin_merge(&bulk->transfer, bulk->task.link, &bulk->piece, bits, before);
@@ -88,7 +89,7 @@ static void end_group(struct bulk *bulk)
 {
     const uint32_t first = bulk->piece.key / bulk->group * bulk->group;
 
-    if (bulk->way != BULK_ADD)
+    if (bulk->call != STORE_ADD)
         answer(bulk);
     near_learn_bits(bulk->task.link, &bulk->bits, first, bulk->piece.key + 1, bulk->mark);
 }
@@ -96,7 +97,7 @@ static void end_group(struct bulk *bulk)
 bool bulk_was_refused(const struct bulk *bulk)
 {
     const struct task *task = &bulk->task;
-    const bool merges = bulk->way != BULK_LOOK;
+    const bool merges = bulk->call != STORE_LOOK;
 
     return task->status == HIBLOOM_ENOMEM ||
            (merges && (task->status == HIBLOOM_EDENIED || refusal_is_of_size(task->refusal)));
@@ -107,7 +108,7 @@ static void give_up(struct bulk *bulk)
 {
     const bool in_doubt = transfer_may_be_done(&bulk->transfer);
 
-    if (bulk->way != BULK_ADD_NEW)
+    if (bulk->call != STORE_ADD_NEW)
         return;
     bulk->task.link->server->stats.in_doubt += in_doubt;
     memset(bits_of_key(bulk, &bulk->before), in_doubt ? 0 : 0xff, bulk->before.key_bytes);
@@ -148,7 +149,7 @@ static void release(struct task *task)
     bits_free(&bulk->before);
 }
 
-void bulk_begin(struct bulk *bulk, enum bulk_way way, struct link *link, const hibloom_item *items, size_t n,
+void bulk_begin(struct bulk *bulk, enum store_call call, struct link *link, const hibloom_item *items, size_t n,
                 unsigned char *yes)
 {
     const uint64_t bytes = spec_bitmap_bytes(link->spec);
@@ -156,13 +157,13 @@ void bulk_begin(struct bulk *bulk, enum bulk_way way, struct link *link, const h
 
     memset(bulk, 0, sizeof *bulk);
     bulk->task = (struct task){.follow = follow, .link = link, .release = release};
-    bulk->way = way;
+    bulk->call = call;
     bulk->items = items;
     bulk->n = n;
     bulk->yes = yes;
     bulk->piece.len = bytes;
     bulk->group = fit < keys ? fit : keys;
     if (!bits_make(&bulk->bits, link->spec, bulk->group, false) ||
-        (way == BULK_ADD_NEW && !bits_make(&bulk->before, link->spec, bulk->group, false)))
+        (call == STORE_ADD_NEW && !bits_make(&bulk->before, link->spec, bulk->group, false)))
         task_no_memory(&bulk->task);
 }

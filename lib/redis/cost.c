@@ -51,23 +51,23 @@ static double over_link(const struct cost_server *server, double bytes)
     return bytes / server->link_mb_s;
 }
 
-double cost_item(const struct spec *spec, const struct cost_server *server, enum cost_call call)
+double cost_item(const struct spec *spec, const struct cost_server *server, enum store_call call)
 {
     const double k = spec->hashes;
-    const bool several = spec_item_keys(spec) > 1, counts = keys_have_counter(spec) && call != COST_LOOK_UP;
+    const bool several = spec_item_keys(spec) > 1, counts = keys_have_counter(spec) && call != STORE_LOOK;
     const bool blocked = spec->layout == LAYOUT_BLOCKED;
     const double bits = blocked ? 1 + (k - 1) * SAME_BLOCK : k; /* the number of scattered bits that take as long */
 
-    if (call == COST_LOOK_UP && blocked)
+    if (call == STORE_LOOK && blocked)
         return GETRANGE + over_link(server, BLOCK_LOOK_BYTES);
-    if (call != COST_LOOK_UP && spec->counters != 0)
+    if (call != STORE_LOOK && spec->counters != 0)
         return COUNT + k * COUNT_BIT + over_link(server, k * PART_BYTES / 2);
-    if (counts || (call == COST_ADD_NEW && several))
+    if (counts || (call == STORE_ADD_NEW && several))
         return k * SCRIPT_BIT + over_link(server, k * PART_BYTES / 2);
-    if (!several && (server->bitfield || call == COST_ADD_NEW || spec->counters != 0))
+    if (!several && (server->bitfield || call == STORE_ADD_NEW || spec->counters != 0))
         return BITFIELD / encoding_bitfield_items(spec->hashes) +
-               bits * (call == COST_LOOK_UP ? BITFIELD_GET : BITFIELD_SET) + over_link(server, k * PART_BYTES);
-    return bits * (call == COST_LOOK_UP ? GETBIT : SETBIT) + over_link(server, k * BIT_BYTES);
+               bits * (call == STORE_LOOK ? BITFIELD_GET : BITFIELD_SET) + over_link(server, k * PART_BYTES);
+    return bits * (call == STORE_LOOK ? GETBIT : SETBIT) + over_link(server, k * BIT_BYTES);
 }
 
 /* All bits go over, so often. All items are gone through for each group of keys that is here at a time. */
@@ -79,31 +79,19 @@ static double whole(const struct spec *spec, const struct cost_server *server, s
                                        ceil(bytes / (double)STORE_PIECE) * (double)n * HERE);
 }
 
-double cost_read(const struct spec *spec, const struct cost_server *server, size_t n)
+/* Items are not added to counters by merging: each has to be counted. With is_new the bits before are read, too. */
+double cost_bitmaps(const struct spec *spec, const struct cost_server *server, enum store_call call, size_t n)
 {
-    return whole(spec, server, n, READ_MB, 1);
-}
+    const uint64_t bytes = spec_bitmap_bytes(spec);
+    const double merge_mb = bytes < LARGE_BYTES ? MERGE_MB : MERGE_LARGE;
 
-static double merge_mb(const struct spec *spec)
-{
-    return spec_bitmap_bytes(spec) < LARGE_BYTES ? MERGE_MB : MERGE_LARGE;
-}
-
-/* Items are not added to counters by merging: each has to be counted. */
-double cost_merge(const struct spec *spec, const struct cost_server *server, size_t n)
-{
+    if (call == STORE_LOOK)
+        return whole(spec, server, n, READ_MB, 1);
     if (spec->counters != 0)
         return INFINITY;
-    return spec_keys(spec) * MERGE_KEY +
-           whole(spec, server, n, spec_bitmap_bytes(spec) < TRANSFER_PARTS_BYTES ? merge_mb(spec) : PARTS_MB, 1);
-}
-
-/* The bits before are read, too. */
-double cost_merge_new(const struct spec *spec, const struct cost_server *server, size_t n)
-{
-    if (spec->counters != 0)
-        return INFINITY;
-    return spec_keys(spec) * MERGE_KEY + whole(spec, server, n, merge_mb(spec) + BEFORE_MB + READ_MB, 2);
+    if (call == STORE_ADD_NEW)
+        return spec_keys(spec) * MERGE_KEY + whole(spec, server, n, merge_mb + BEFORE_MB + READ_MB, 2);
+    return spec_keys(spec) * MERGE_KEY + whole(spec, server, n, bytes < TRANSFER_PARTS_BYTES ? merge_mb : PARTS_MB, 1);
 }
 
 /* ---- For who chooses a spec -------------------------------------------------------------- */
@@ -129,12 +117,12 @@ hibloom_status cost_rates(const struct spec *spec, bool bitfield, struct rates *
     if (status != HIBLOOM_OK)
         return status;
     const bool may_be_whole = spec->keys == KEYS_OWN;
-    const double add = cost_item(spec, &server, COST_ADD) + guards(spec);
-    const double look = cost_item(spec, &server, COST_LOOK_UP) + guards(spec);
-    const double merge = may_be_whole ? cost_merge(spec, &server, BATCH) : INFINITY;
-    const double read = may_be_whole ? cost_read(spec, &server, BATCH) : INFINITY;
+    const double add = cost_item(spec, &server, STORE_ADD) + guards(spec);
+    const double look = cost_item(spec, &server, STORE_LOOK) + guards(spec);
+    const double merge = may_be_whole ? cost_bitmaps(spec, &server, STORE_ADD, BATCH) : INFINITY;
+    const double read = may_be_whole ? cost_bitmaps(spec, &server, STORE_LOOK, BATCH) : INFINITY;
     *out = (struct rates){.adds = 1e6 / fmin(add, merge / BATCH),
-                          .adds_new = 1e6 / (cost_item(spec, &server, COST_ADD_NEW) + guards(spec)),
+                          .adds_new = 1e6 / (cost_item(spec, &server, STORE_ADD_NEW) + guards(spec)),
                           .look_ups = 1e6 / fmin(look, read / BATCH)};
     return HIBLOOM_OK;
 }

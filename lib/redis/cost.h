@@ -5,9 +5,8 @@
 #ifndef HIBLOOM_COST_H
 #define HIBLOOM_COST_H
 
+#include "base/store.h"
 #include "spec/spec.h"
-
-enum cost_call { COST_ADD, COST_ADD_NEW, COST_LOOK_UP }; /* NEW: with is_new */
 
 /* Where the options say nothing: to another machine, and to this one. */
 #define COST_LINK_MB_S 1000.0
@@ -19,13 +18,11 @@ struct cost_server {
     double link_mb_s; /* 10^6 bytes a second between here and there */
 };
 
-/* Microseconds of an item, by commands, in calls of many. */
-double cost_item(const struct spec *, const struct cost_server *, enum cost_call);
+/* Microseconds of an item, by commands, in calls of many; but for STORE_REMOVE. */
+double cost_item(const struct spec *, const struct cost_server *, enum store_call);
 
-/* Microseconds of a call of n items by whole bitmaps, which are read, or merged into; the last one with is_new. */
-double cost_read(const struct spec *, const struct cost_server *, size_t n);
-double cost_merge(const struct spec *, const struct cost_server *, size_t n);
-double cost_merge_new(const struct spec *, const struct cost_server *, size_t n);
+/* Microseconds of a call of n items by whole bitmaps, which are read, or merged into. */
+double cost_bitmaps(const struct spec *, const struct cost_server *, enum store_call, size_t n);
 
 /* Items a second to expect of one server, in calls of 1,000 items. */
 struct rates {

@@ -176,7 +176,7 @@ static void added(struct sieve *s)
     struct link *newest = redis_link(s->filter, s->growing.asked);
 
     unreserve(s, s->count);
-    if (!s->exact || s->count == 0) {
+    if (s->call != STORE_ADD_NEW || s->count == 0) {
         end_chunk(s);
     } else if (newest->count > 1 && !newest->grown) { /* of one key, the guard was behind the items */
         sieve_ask(s, newest, guard_ask_root, judge_new);
@@ -255,8 +255,8 @@ static void read_links(struct sieve *s)
     const bool more = s->growing.read < links_to_ask(s) && !s->refused;
     struct link *link = more ? redis_link(s->filter, s->growing.read) : NULL;
 
-    if (link != NULL && bulk_pays(BULK_LOOK, link, s->n, (double)s->n))
-        sieve_by_bitmaps(s, BULK_LOOK, link, s->items, s->n, s->in, link_read);
+    if (link != NULL && bulk_pays(STORE_LOOK, link, s->n, (double)s->n))
+        sieve_by_bitmaps(s, STORE_LOOK, link, s->items, s->n, s->in, link_read);
     else if (s->task.adds)
         sieve_prove_read(s, s->growing.read > 0);
     else
@@ -276,7 +276,7 @@ static void begin(struct sieve *s)
 {
     /* replicas need not have what a bitmap shows, and must have what an add has found in */
     const bool may = links_to_ask(s) > 0 && !(s->task.adds && s->task.link->server->sends_all);
-    const bool reads = may && bulk_pays(BULK_LOOK, s->task.link, s->n, sieve_expect_sent(s));
+    const bool reads = may && bulk_pays(STORE_LOOK, s->task.link, s->n, sieve_expect_sent(s));
 
     s->growing.read = 0;
     s->growing.reached = s->filter->reached;

@@ -6,15 +6,13 @@
 /* NULL: one walk does it all. */
 static const struct policy *policy_of(const struct link *link, size_t n, enum store_call call)
 {
-    const bool adds = call == STORE_ADD || call == STORE_ADD_NEW, exact = call == STORE_ADD_NEW;
-
     if (call == STORE_REMOVE)
         return NULL;
     if (link->spec->growth != 0)
         return &growing_policy;
     if (link->spec->window != 0)
         return &window_policy;
-    return plain_pays(link, n, adds, exact) ? &plain_policy : NULL;
+    return plain_pays(link, n, call) ? &plain_policy : NULL;
 }
 
 /* Without memory for a sieve the walk's place fails for it. */

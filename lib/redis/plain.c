@@ -8,28 +8,28 @@
 
 /* Is it less work to read or merge the bitmaps than to send `sent` of n items? An add that reads
  * them first may find nothing in: so that must be little work. */
-static bool goes_by_bitmaps(const struct link *link, size_t n, double sent, bool adds, bool exact)
+static bool goes_by_bitmaps(const struct link *link, size_t n, double sent, enum store_call call)
 {
     const struct cost_server *to = &link->server->cost;
 
-    if (!adds || !exact)
-        return bulk_pays(adds ? BULK_ADD : BULK_LOOK, link, n, sent);
+    if (call != STORE_ADD_NEW)
+        return bulk_pays(call, link, n, sent);
     return bulk_can(link) && link->spec->counters == 0 && !link->server->sends_all && /* items in it count, too */
-           cost_read(link->spec, to, n) < sent * cost_item(link->spec, to, COST_ADD_NEW) / 10;
+           cost_bitmaps(link->spec, to, STORE_LOOK, n) < sent * cost_item(link->spec, to, call) / 10;
 }
 
-bool plain_pays(const struct link *link, size_t n, bool adds, bool exact)
+bool plain_pays(const struct link *link, size_t n, enum store_call call)
 {
-    return n > 0 && (link->near != NULL || (adds && sieve_looks_first(link, n, exact)) ||
-                     (adds && exact && bulk_pays(BULK_ADD_NEW, link, n, (double)n)) ||
-                     goes_by_bitmaps(link, n, (double)n, adds, exact));
+    return n > 0 && (link->near != NULL || sieve_looks_first(link, n, call) ||
+                     (call == STORE_ADD_NEW && bulk_pays(call, link, n, (double)n)) ||
+                     goes_by_bitmaps(link, n, (double)n, call));
 }
 
 /* ---- By commands ------------------------------------------------------------------------------- */
 
 static void set(struct sieve *s)
 {
-    if (s->exact)
+    if (s->call == STORE_ADD_NEW)
         sieve_note(s);
     sieve_end_chunk(s);
 }
@@ -67,15 +67,14 @@ static void bitmaps_done(struct sieve *s)
 static void read_first(struct sieve *s)
 {
     const struct link *link = s->task.link;
-    const bool adds = s->task.adds, reads = adds && s->exact;
 
-    if (!goes_by_bitmaps(link, s->n, (double)s->n, adds, s->exact) ||
-        !goes_by_bitmaps(link, s->n, sieve_expect_sent(s), adds, s->exact) ||
-        (reads && (s->in = alloc.calloc(FLAGS_BYTES(s->n), 1)) == NULL))
+    if (!goes_by_bitmaps(link, s->n, (double)s->n, s->call) ||
+        !goes_by_bitmaps(link, s->n, sieve_expect_sent(s), s->call) ||
+        (s->call == STORE_ADD_NEW && (s->in = alloc.calloc(FLAGS_BYTES(s->n), 1)) == NULL))
         chunk(s);
     else
-        sieve_by_bitmaps(s, adds && !s->exact ? BULK_ADD : BULK_LOOK, s->task.link, s->items, s->n,
-                         adds ? s->in : s->yes, bitmaps_done);
+        sieve_by_bitmaps(s, s->call == STORE_ADD ? STORE_ADD : STORE_LOOK, s->task.link, s->items, s->n,
+                         s->call == STORE_LOOK ? s->yes : s->in, bitmaps_done);
 }
 
 /* All are decided. Or what is new by now stays so, and the items go by commands. */
@@ -87,7 +86,7 @@ static void merged(struct sieve *s)
 
 static void merge(struct sieve *s)
 {
-    sieve_by_bitmaps(s, BULK_ADD_NEW, s->task.link, s->items, s->n, s->yes, merged);
+    sieve_by_bitmaps(s, STORE_ADD_NEW, s->task.link, s->items, s->n, s->yes, merged);
 }
 
 /* To read bitmaps is less than half the work of merging into them, if most items are in. */
@@ -101,7 +100,7 @@ static void sampled(struct sieve *s)
 
 static void begin(struct sieve *s)
 {
-    if (!s->task.adds || !s->exact || !bulk_pays(BULK_ADD_NEW, s->task.link, s->n, sieve_expect_sent(s)))
+    if (s->call != STORE_ADD_NEW || !bulk_pays(STORE_ADD_NEW, s->task.link, s->n, sieve_expect_sent(s)))
         read_first(s);
     else if (sieve_has_sample(s))
         sieve_sample(s, sampled);

@@ -59,7 +59,7 @@ void sieve_look(struct sieve *s, struct link *link, uint32_t links, const struct
     sieve_await_walk(s, ended);
 }
 
-void sieve_by_bitmaps(struct sieve *s, enum bulk_way way, struct link *link, const hibloom_item *items, size_t n,
+void sieve_by_bitmaps(struct sieve *s, enum store_call call, struct link *link, const hibloom_item *items, size_t n,
                       unsigned char *yes, void (*ended)(struct sieve *))
 {
     s->bulk = alloc.malloc(sizeof *s->bulk);
@@ -68,7 +68,7 @@ void sieve_by_bitmaps(struct sieve *s, enum bulk_way way, struct link *link, con
         ended(s);
         return;
     }
-    bulk_begin(s->bulk, way, link, items, n, yes);
+    bulk_begin(s->bulk, call, link, items, n, yes);
     sieve_await(s, &s->bulk->task, ended);
 }
 
@@ -438,7 +438,7 @@ static void end_set(struct sieve *s)
         s->answers[i] = s->answers[i] || flags_has(s->set.fresh, i);
     alloc.free(s->set.fresh);
     s->set.fresh = NULL;
-    if (s->exact)
+    if (s->call == STORE_ADD_NEW)
         sieve_keep(s, true);
     s->set.ended(s);
 }
@@ -451,7 +451,7 @@ static void sent(struct sieve *s)
 
 static void send(struct sieve *s)
 {
-    walk_begin_add(&s->inner->walk, s->set.link, s->left, s->count, s->exact);
+    walk_begin_add(&s->inner->walk, s->set.link, s->left, s->count, s->call == STORE_ADD_NEW);
     sieve_await_walk(s, sent);
 }
 
@@ -498,7 +498,7 @@ bool sieve_has_sample(const struct sieve *s)
     const struct cost_server *to = &link->server->cost;
 
     return s->n > 2 * SAMPLE &&
-           8 * SAMPLE * cost_item(link->spec, to, COST_LOOK_UP) < cost_merge_new(link->spec, to, s->n);
+           8 * SAMPLE * cost_item(link->spec, to, STORE_LOOK) < cost_bitmaps(link->spec, to, STORE_ADD_NEW, s->n);
 }
 
 void sieve_sample(struct sieve *s, void (*ended)(struct sieve *))
@@ -517,9 +517,10 @@ static void sample_looked(struct sieve *s)
 }
 
 /* A bare bitmap need not be there before it is added to. */
-bool sieve_looks_first(const struct link *link, size_t n, bool exact)
+bool sieve_looks_first(const struct link *link, size_t n, enum store_call call)
 {
-    return !exact && link->spec->layout == LAYOUT_BLOCKED && !link->bare && n > 2 * SAMPLE && may_leave_out(link, true);
+    return call == STORE_ADD && link->spec->layout == LAYOUT_BLOCKED && !link->bare && n > 2 * SAMPLE &&
+           may_leave_out(link, true);
 }
 
 static void merged(struct sieve *s)
@@ -538,17 +539,19 @@ static void merge_new(struct sieve *s)
     if (s->set.fresh == NULL)
         send(s);
     else
-        sieve_by_bitmaps(s, BULK_ADD_NEW, s->set.link, s->left, s->count, s->set.fresh, merged);
+        sieve_by_bitmaps(s, STORE_ADD_NEW, s->set.link, s->left, s->count, s->set.fresh, merged);
 }
 
 void sieve_set(struct sieve *s, struct link *link, void (*ended)(struct sieve *))
 {
+    const bool merges = bulk_pays(s->call, link, s->count, (double)s->count);
+
     s->set = (struct setting){.link = link, .ended = ended};
-    if (s->exact && bulk_pays(BULK_ADD_NEW, link, s->count, (double)s->count))
+    if (merges && s->call == STORE_ADD_NEW)
         merge_new(s);
-    else if (!s->exact && bulk_pays(BULK_ADD, link, s->count, (double)s->count))
-        sieve_by_bitmaps(s, BULK_ADD, link, s->left, s->count, NULL, merged);
-    else if (!s->out.again && sieve_looks_first(link, s->count, s->exact))
+    else if (merges)
+        sieve_by_bitmaps(s, STORE_ADD, link, s->left, s->count, NULL, merged);
+    else if (!s->out.again && sieve_looks_first(link, s->count, s->call))
         look_at(s, 0, SAMPLE, sample_looked);
     else
         send(s);
@@ -588,7 +591,7 @@ struct sieve *sieve_begin(struct sieve_inner *inner, const struct policy *policy
                         .ended = begin_call,
                         .policy = policy,
                         .filter = link->of,
-                        .exact = call == STORE_ADD_NEW,
+                        .call = call,
                         .items = items,
                         .n = n,
                         .most = most};

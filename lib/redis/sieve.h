@@ -77,9 +77,9 @@ struct sieve {
     void (*ended)(struct sieve *); /* the inner task has, well; NULL: nothing is under way */
     const struct policy *policy;
     struct redis_filter *filter;
-    bool refused; /* the bitmaps were not read, or merged: the items go by commands */
-    bool denied;  /* a look-up: a root does not tell of the next link, and the server refuses to mend that */
-    bool exact;   /* an add whose is_new is wanted */
+    bool refused;         /* the bitmaps were not read, or merged: the items go by commands */
+    bool denied;          /* a look-up: a root does not tell of the next link, and the server refuses to mend that */
+    enum store_call call; /* all but STORE_REMOVE, which is one walk */
     const hibloom_item *items;
     size_t n, at, chunk; /* all of them; where the chunk begins, and how many it has, */
     size_t most;         /* at most */
@@ -110,7 +110,7 @@ void sieve_end(struct sieve *, bool *answers); /* as walk_read, and frees it */
 /* ---- For the policies ------------------------------------------------------------------------- */
 
 /* Is it worth while for one link, or does one walk do all? */
-bool plain_pays(const struct link *, size_t n, bool adds, bool exact);
+bool plain_pays(const struct link *, size_t n, enum store_call);
 
 /* The chunk is decided: what is left out is proven, and the next one begins. */
 void sieve_end_chunk(struct sieve *);
@@ -131,8 +131,8 @@ void sieve_ask(struct sieve *, struct link *, talk_step *, void (*ended)(struct 
 void sieve_reach(struct sieve *, uint32_t links, void (*ended)(struct sieve *));
 void sieve_look(struct sieve *, struct link *, uint32_t links, const struct aside *, void (*ended)(struct sieve *));
 void sieve_set(struct sieve *, struct link *, void (*ended)(struct sieve *));
-void sieve_by_bitmaps(struct sieve *, enum bulk_way, struct link *, const hibloom_item *, size_t n, unsigned char *yes,
-                      void (*ended)(struct sieve *));
+void sieve_by_bitmaps(struct sieve *, enum store_call, struct link *, const hibloom_item *, size_t n,
+                      unsigned char *yes, void (*ended)(struct sieve *));
 
 /* The walk has ended: its answers become the sieve's. sieve_free_inner frees the memory of any inner task. */
 void sieve_read_walk(struct sieve *);
@@ -158,8 +158,8 @@ bool sieve_has_sample(const struct sieve *);
 void sieve_sample(struct sieve *, void (*ended)(struct sieve *));
 bool sieve_sample_is_new(struct sieve *);
 
-/* Does an add of n items look first? */
-bool sieve_looks_first(const struct link *, size_t n, bool exact);
+/* Is it an add that looks first? */
+bool sieve_looks_first(const struct link *, size_t n, enum store_call);
 
 /* The number of the n items that have to be sent, by a sample. */
 double sieve_expect_sent(struct sieve *);

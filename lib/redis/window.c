@@ -92,7 +92,7 @@ static void ask_clock(struct talk *talk, struct outbox *outbox, uint32_t tag)
 
     command_start(&outbox->commands, 1, "TIME");
     guard_ask(first, outbox, key, 0);
-    if (s->task.adds && s->exact)
+    if (s->call == STORE_ADD_NEW)
         sieve_put_write(&outbox->commands, key);
     outbox_end_into(outbox, 0, s->window->clock_text, sizeof s->window->clock_text);
 }
@@ -132,7 +132,7 @@ static void chunk(struct sieve *s)
     s->window->attempts = 0;
     s->window->refused = NOT_REFUSED;
     memset(s->window->older, 0, s->chunk * sizeof *s->window->older);
-    if (s->task.adds && !s->exact)
+    if (s->call == STORE_ADD)
         set(s);
     else
         look(s);
@@ -236,7 +236,7 @@ static void read_slice(struct sieve *s)
 {
     unsigned char *has = s->window->has + s->window->read * FLAGS_BYTES(s->chunk);
 
-    sieve_by_bitmaps(s, BULK_LOOK, redis_link(s->filter, s->window->read), s->left, s->count, has, slice_read);
+    sieve_by_bitmaps(s, STORE_LOOK, redis_link(s->filter, s->window->read), s->left, s->count, has, slice_read);
 }
 
 /* If there is no memory for bitmaps, asks the slices. */
@@ -260,7 +260,7 @@ static void look(struct sieve *s)
 
     begin_look(s);
     s->window->read = 0;
-    if (may_read && bulk_pays(BULK_LOOK, link, s->count, (double)s->count))
+    if (may_read && bulk_pays(STORE_LOOK, link, s->count, (double)s->count))
         s->window->has = alloc.calloc(count_of(s), FLAGS_BYTES(s->chunk));
     if (s->window->has != NULL)
         sieve_ask(s, s->task.link, ask_clock_alone, read_slice);
@@ -287,7 +287,7 @@ static void note_refused(struct sieve *s)
 static void take_set(struct sieve *s)
 {
     for (size_t k = 0; k < s->count; k++)
-        if (s->exact && !s->window->older[k] && flags_has(s->inner->walk.missing, k))
+        if (s->call == STORE_ADD_NEW && !s->window->older[k] && flags_has(s->inner->walk.missing, k))
             flags_set(s->yes, s->at + s->which[k]);
     flags_read(s->inner->walk.late, s->answers, s->count);
     sieve_keep(s, true);
@@ -298,7 +298,7 @@ static void take_set(struct sieve *s)
 /* With what is left, with the clock as it is known by now. */
 static void set_again(struct sieve *s)
 {
-    if (s->exact)
+    if (s->call == STORE_ADD_NEW)
         look(s);
     else
         set(s);
@@ -345,18 +345,18 @@ static void set(struct sieve *s)
         sieve_ask(s, link, ask_clock_alone, set);
         return;
     }
-    s->window->period = s->exact ? s->window->period : current_period(s);
+    s->window->period = s->call == STORE_ADD_NEW ? s->window->period : current_period(s);
     if (s->window->refused == s->window->period) { /* by the key's server, but here it goes on */
         sieve_ask(s, link, rest, set_again);
         return;
     }
     const uint32_t number = period_slice(link->spec, s->window->period);
-    walk_begin_add(&s->inner->walk, redis_link(s->filter, number), s->left, s->count, s->exact);
+    walk_begin_add(&s->inner->walk, redis_link(s->filter, number), s->left, s->count, s->call == STORE_ADD_NEW);
     s->inner->walk.slice = &s->window->slice;
     s->window->slice = (struct slice_add){
         .period = s->window->period,
         .from_us = may_begin_early(s) ? 0 : period_end_us(link->spec, s->window->period - 1),
-        .window = s->exact && !link->server->clustered ? s->filter : NULL,
+        .window = s->call == STORE_ADD_NEW && !link->server->clustered ? s->filter : NULL,
         .looked = s->window->clears[number],
     };
     sieve_await_walk(s, was_sent);
@@ -366,7 +366,7 @@ static void set(struct sieve *s)
 
 size_t window_most(const struct link *link, size_t n, bool adds)
 {
-    return !adds && bulk_pays(BULK_LOOK, link, n, (double)n) ? CHUNK_READ : CHUNK;
+    return !adds && bulk_pays(STORE_LOOK, link, n, (double)n) ? CHUNK_READ : CHUNK;
 }
 
 static void periods_read(struct sieve *s)

@@ -22,12 +22,12 @@ enum { ROUNDS = 5, BATCH = 1000, STREAM = 12 * BATCH, MOST = 1000000, CALLS_MOST
 static const size_t sizes[] = {100, 1000, 3000, 10000, 30000, 100000, MOST};
 static const struct {
     const char *words;
-    enum cost_call call;
+    enum store_call call;
     bool fresh;
-} operations[] = {{"look up", COST_LOOK_UP, false},
-                  {"add", COST_ADD, true},
-                  {"add, is_new, fresh", COST_ADD_NEW, true},
-                  {"add, is_new, all in", COST_ADD_NEW, false}};
+} operations[] = {{"look up", STORE_LOOK, false},
+                  {"add", STORE_ADD, true},
+                  {"add, is_new, fresh", STORE_ADD_NEW, true},
+                  {"add, is_new, all in", STORE_ADD_NEW, false}};
 
 enum { SIZES = sizeof sizes / sizeof *sizes, OPERATIONS = sizeof operations / sizeof *operations };
 
@@ -53,30 +53,30 @@ static struct way way_open(hibloom_store *store)
 }
 
 /* Seconds of n items in calls of `size`. */
-static double take(const struct way *way, enum cost_call call, const hibloom_item *items, size_t n, size_t size)
+static double take(const struct way *way, enum store_call call, const hibloom_item *items, size_t n, size_t size)
 {
     static bool answers[MOST];
     const double since = bench_now();
 
     for (size_t at = 0; at < n; at += size) {
         const size_t some = n - at < size ? n - at : size;
-        if (call == COST_LOOK_UP)
+        if (call == STORE_LOOK)
             bench_must(hibloom_contains_many(way->filter, items + at, some, answers), way->store);
         else
-            bench_must(hibloom_add_many(way->filter, items + at, some, call == COST_ADD_NEW ? answers : NULL),
+            bench_must(hibloom_add_many(way->filter, items + at, some, call == STORE_ADD_NEW ? answers : NULL),
                        way->store);
     }
     return bench_now() - since;
 }
 
 /* The least call that goes by bitmaps. */
-static size_t crossing(const hibloom *filter, enum cost_call call)
+static size_t crossing(const hibloom *filter, enum store_call call)
 {
     size_t below = 0, from = (size_t)1 << 32;
 
     while (from - below > 1) {
         const size_t n = below + (from - below) / 2;
-        if (plain_pays(&redis_filter_of(filter)->first, n, call != COST_LOOK_UP, call != COST_ADD))
+        if (plain_pays(&redis_filter_of(filter)->first, n, call))
             from = n;
         else
             below = n;
@@ -85,22 +85,18 @@ static size_t crossing(const hibloom *filter, enum cost_call call)
 }
 
 /* Microseconds by commands and by bitmaps, which of them is taken, and from where on. */
-static void print_model(const struct way *way, enum cost_call call, size_t n)
+static void print_model(const struct way *way, enum store_call call, size_t n)
 {
     const struct cost_server *to = &((struct redis_store *)way->store)->server.cost;
     const struct spec *spec = &way->filter->spec;
 
-    printf("\t%.0f\t%.0f\t%d\t%zu\n", (double)n * cost_item(spec, to, call),
-           call == COST_ADD       ? cost_merge(spec, to, n)
-           : call == COST_ADD_NEW ? cost_merge_new(spec, to, n)
-                                  : cost_read(spec, to, n),
-           plain_pays(&redis_filter_of(way->filter)->first, n, call != COST_LOOK_UP, call != COST_ADD),
-           crossing(way->filter, call));
+    printf("\t%.0f\t%.0f\t%d\t%zu\n", (double)n * cost_item(spec, to, call), cost_bitmaps(spec, to, call, n),
+           plain_pays(&redis_filter_of(way->filter)->first, n, call), crossing(way->filter, call));
 }
 
 static hibloom_item *items_for(const struct bed *bed, size_t o, uint64_t first, size_t n)
 {
-    return operations[o].fresh ? bench_uids(first, n) : operations[o].call == COST_LOOK_UP ? bed->asked : bed->known;
+    return operations[o].fresh ? bench_uids(first, n) : operations[o].call == STORE_LOOK ? bed->asked : bed->known;
 }
 
 /* Calls of n items, as many as make a stream, and the same items by commands, new ones

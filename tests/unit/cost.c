@@ -64,13 +64,12 @@ static void layouts_and_commands_are_ranked_as_they_were_measured(void **state)
 }
 
 /* From which size of a call on it is less work to go by whole bitmaps. */
-static size_t crossing(const struct spec *spec, enum cost_call call,
-                       double (*whole)(const struct spec *, const struct cost_server *, size_t))
+static size_t crossing(const struct spec *spec, enum store_call call)
 {
     const struct cost_server server = {.bitfield = false, .link_mb_s = COST_LINK_MB_S};
     size_t n = 1;
 
-    while (whole(spec, &server, n) > (double)n * cost_item(spec, &server, call))
+    while (cost_bitmaps(spec, &server, call, n) > (double)n * cost_item(spec, &server, call))
         assert_true(n++ < 10000000);
     return n;
 }
@@ -78,7 +77,7 @@ static size_t crossing(const struct spec *spec, enum cost_call call,
 static void of_12_mb_some_thousand_look_ups_and_some_ten_thousand_adds_go_by_bitmaps(void **state)
 {
     const struct spec spec = test_spec("capacity=10000000 error=0.01");
-    const size_t look_ups = crossing(&spec, COST_LOOK_UP, cost_read), adds = crossing(&spec, COST_ADD, cost_merge);
+    const size_t look_ups = crossing(&spec, STORE_LOOK), adds = crossing(&spec, STORE_ADD);
     if (look_ups < 1000 || look_ups > 9999)
         fail_msg("look-ups go by bitmaps from %zu on", look_ups);
     if (adds < 4000 || adds > 40000)
