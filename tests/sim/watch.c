@@ -143,7 +143,8 @@ static unsigned char byte_of(struct blob string, size_t at)
  * (docs/format.md, 8). */
 static void bits_change(int client, bool undone, struct blob was, struct blob is)
 {
-    const bool lost = served[client].connected || caused(CAUSE_REFUSAL, 1) || caused(CAUSE_DENIAL, 1) ||
+    const bool tries = world.plan->client[client].retry_ms != 0; /* else what was refused is not in doubt */
+    const bool lost = served[client].connected || (caused(CAUSE_REFUSAL, 1) && tries) || caused(CAUSE_DENIAL, 1) ||
                       caused(CAUSE_SLOTS, 1) || world.plan->client[client].loop ||
                       world.starved_us[client] > 0; /* what lacked the memory to be sent may have been */
 
