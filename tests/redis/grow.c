@@ -107,8 +107,9 @@ static void a_piece_goes_to_its_link(void **state)
         assert_int_equal(back[i], 0xff);
     piece_read(stale, &(struct piece){.link = 1, .len = 1}, back);
     assert_int_equal(back[0], 0);
-    (void)items_add(filter, filter->store, "y", 1);
+    (void)items_add(stale, stale->store, "y", 1);
     assert_int_equal(links_reach(filter, 1), 4);
+    assert_false(hibloom_created(stale)); /* a link is no filter */
     assert_ok(hibloom_get_info(filter, &info, sizeof info), b->store);
     assert_int_equal(info.keys, 4);
     free(bits);
