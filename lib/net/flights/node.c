@@ -101,19 +101,17 @@ static void write_flight(struct carrier *c, struct node *node, struct flight *fl
 hibloom_status node_greet(struct carrier *c, struct node *node)
 {
     struct commands commands = {0};
-    struct flight *flight = NULL;
 
     if (node->state == NODE_READY)
         greeting_write_again(&node->greeting, &commands);
     else
         greeting_write(&node->greeting, &commands, c->settings, node->role);
-    if (!commands.failed)
-        flight = flight_new(&c->pool, NULL, FLIGHT_GREETING, &(struct exchange){.replies = node->greeting.count},
-                            commands.bytes, commands.len);
-    commands_free(&commands);
-    if (flight != NULL)
-        node_send(c, node, flight);
-    return flight != NULL ? HIBLOOM_OK : HIBLOOM_ENOMEM;
+    const struct exchange exchange = {.replies = node->greeting.count};
+    struct flight *flight = flight_of(&c->pool, NULL, FLIGHT_GREETING, &exchange, &commands);
+    if (flight == NULL)
+        return HIBLOOM_ENOMEM;
+    node_send(c, node, flight);
+    return HIBLOOM_OK;
 }
 
 /* Writes that were answered have their WAIT still to come. */
