@@ -267,6 +267,10 @@ static void a_bare_bitmap_may_begin_with_the_first_add(void **state)
     assert_ok(hibloom_attach(&filter, b->store, name, test_text(&spec)), b->store);
     assert_status(hibloom_contains(filter, "1", 1, &found), HIBLOOM_ENOTFOUND, b->store);
     assert_true(found);
+    hibloom *other = backend_open(b, name, "bits=64 hashes=1"); /* another began first, with a filter */
+    assert_status(hibloom_add(filter, "1", 1, NULL), HIBLOOM_EMISMATCH, b->store);
+    backend_drop(b, other);
+    assert_ok(hibloom_clear(filter), b->store);
     assert_true(backend_add(b, filter, "1234567890", 10));
     assert_true(backend_contains(b, filter, "1234567890", 10));
     assert_false(backend_contains(b, filter, "1234567891", 10));

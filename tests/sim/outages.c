@@ -209,11 +209,10 @@ void deny(struct server *s, const char *place, uint64_t arg)
 {
     size_t n = 0;
 
+    place = arg >> 40 == 1 ? "pexpire" : place; /* a script may run, and stops half-way */
     for (; place[n] != '\0' && place[n] != '.'; n++)
         s->denied[n] = (char)tolower((unsigned char)place[n]);
     s->denied[n] = '\0';
-    if (arg >> 40 == 1) /* the script may run, and stops half-way */
-        strcpy(s->denied, "pexpire");
     s->node.refuses.denied[0] = s->denied;
     note(CAUSE_DENIAL);
     s->refuses_until = net_now_us() + 1000 + (arg >> 4) % 400000;

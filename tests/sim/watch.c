@@ -143,9 +143,9 @@ static unsigned char byte_of(struct blob string, size_t at)
  * (docs/format.md, 8). */
 static void bits_change(int client, bool undone, struct blob was, struct blob is)
 {
-    const bool tries = world.plan->client[client].retry_ms != 0; /* else what was refused is not in doubt */
-    const bool lost = served[client].connected || (caused(CAUSE_REFUSAL, 1) && tries) || caused(CAUSE_DENIAL, 1) ||
-                      caused(CAUSE_SLOTS, 1) || world.plan->client[client].loop ||
+    const struct client_settings *s = &world.plan->client[client]; /* who does not try again is not in doubt */
+    const bool lost = served[client].connected || (caused(CAUSE_REFUSAL, 1) && s->retry_ms != 0) ||
+                      caused(CAUSE_DENIAL, 1) || caused(CAUSE_SLOTS, 1) || s->loop ||
                       world.starved_us[client] > 0; /* what lacked the memory to be sent may have been */
 
     if (kind_of(0)->partitioned || kind_of(1)->partitioned) /* a script sets the bits of all keys */
