@@ -157,9 +157,7 @@ void oracle_check_answer(int client, int name, int item, bool found, bool new_st
     struct name *n = &names[name];
     const bool there = items_there(name, &n->seen, 1u << item) != 0;
 
-    const struct client_settings *settings = &world.plan->client[client];
-    const bool forgot = !new_store && (settings->from_replicas || grew_apart(name)) && kind_of(name)->growing &&
-                        caused(CAUSE_LOSS, 1);
+    const bool forgot = !new_store && grew_apart(name) && kind_of(name)->growing && caused(CAUSE_LOSS, 1);
 
     if (windows_depends_on_clocks(name) || forgot || times_may_be_over(name))
         return; /* slices may be of a time that has not come yet */
