@@ -61,16 +61,22 @@ static bool some_key_is_left(int name)
     return false;
 }
 
-/* Every add, and every link that is told of, is on all replicas: no take-over loses it (hibloom.h, min_replicas). */
-static bool everybody_waits(int name)
+/* Every add, and every link that is told of, is on all replicas: no take-over loses it (hibloom.h, min_replicas). `but`:
+ * nobody removes, but by these. */
+static bool everybody_waits_but(int name, uint32_t but)
 {
     bool wait = !world_had(FAULT_RESTART) && !caused(CAUSE_SLOTS, 1) && !caused(CAUSE_CLOCK, 1) &&
                 !kind_of(name)->window && !kind_of(name)->counting && may_go_by_itself(name) == 0 &&
-                !somebody_may_remove(name);
+                (names[name].did & MAY_REMOVE & ~but) == 0;
 
     for (unsigned i = 0; i < world.plan->clients; i++)
         wait = wait && world.plan->client[i].min_replicas == world.plan->replicas;
     return wait;
+}
+
+static bool everybody_waits(int name)
+{
+    return everybody_waits_but(name, 0);
 }
 
 /* In its first link. */
@@ -125,6 +131,10 @@ void oracle_after(int who, const char *what)
         if (strcmp(what, "EVAL.swap") == 0 && whole && names[i].seen.status == HIBLOOM_ECORRUPT && everybody_waits(i))
             oracle_fail("client %d tells of a link of '%s' that is lost, though replicas should have it", who,
                         oracle_name(i));
+        /* What is left over of a filter that was replaced goes once replicas have the other one (docs/format.md, 14). */
+        if (strcmp(what, "EVAL.unlink") == 0 && whole && names[i].seen.status == HIBLOOM_ECORRUPT &&
+            everybody_waits_but(i, 1u << VERB_REPLACE))
+            oracle_fail("client %d removes a key of '%s' that is not left over", who, oracle_name(i));
         times_after(i, who, what, root, expiry_ms);
         /* No late maker takes them for older ones than its own (docs/format.md, 14). Late bits may leave it no greater one. */
         if (replaces && whole && names[i].seen.status == 0 && oracle_root(i) != root &&

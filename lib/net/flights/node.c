@@ -132,12 +132,17 @@ static bool has_keys(const struct node *node)
     return node->role == NODE_PRIMARY;
 }
 
+/* Does it tell which run it is? */
+static bool may_greet(const struct carrier *c, const struct node *node)
+{
+    return node->state == NODE_READY && (node->run.id[0] != '\0' || node->greeted_ns == 0) && !c->settings->borrowed;
+}
+
 /* Its server may have been a replica meanwhile, and have taken over again. So it is asked once a second. So are a replica,
  * whose primary may have forgotten something, and a server that is asked by ASK. */
 static bool must_greet(const struct carrier *c, const struct node *node)
 {
-    return node->unwritten != NULL && node->state == NODE_READY && (node->role == NODE_REPLICA || has_keys(node)) &&
-           (node->run.id[0] != '\0' || node->greeted_ns == 0) && !c->settings->borrowed &&
+    return node->unwritten != NULL && (node->role == NODE_REPLICA || has_keys(node)) && may_greet(c, node) &&
            clock_now_ns() > node->greeted_ns + CHECK_NS;
 }
 
@@ -209,13 +214,10 @@ static void make_ready(struct carrier *c, struct node *node)
 
 /* A flight whose guard was just answered goes before the greeting: behind it the proof would be old again, and so on.
  * Where there is no memory to ask, the others fail: the server may be another run. */
-void node_greet_again(struct carrier *c, struct node *node)
+static bool greet_first(struct carrier *c, struct node *node)
 {
-    struct flights unwritten, proven = {0}, waiting = {0};
+    struct flights unwritten = take_unwritten(node), proven = {0}, waiting = {0};
 
-    if (!must_greet(c, node))
-        return;
-    unwritten = take_unwritten(node);
     for (struct flight *flight; (flight = flights_take(&unwritten)) != NULL;)
         flights_put(flight_is_proven(flight) ? &proven : &waiting, flight);
     node->unwritten = proven.first;
@@ -223,10 +225,31 @@ void node_greet_again(struct carrier *c, struct node *node)
     note_unsent(&waiting);
     if (node_greet(c, node) != HIBLOOM_OK) {
         fail_flights(c, node, &waiting, HIBLOOM_ENOMEM, "out of memory", false);
-        return;
+        return false;
     }
     node->state = NODE_GREETING;
     flights_join(&node->pending, &waiting);
+    return true;
+}
+
+void node_greet_again(struct carrier *c, struct node *node)
+{
+    if (must_greet(c, node))
+        (void)greet_first(c, node);
+}
+
+/* A greeting that is under way was written behind what has just been answered: else that would have come later. */
+void node_greet_behind(struct carrier *c, struct node *node, struct flight *flight)
+{
+    if (may_greet(c, node) && !greet_first(c, node)) {
+        call_flight_failed(c, flight, node, HIBLOOM_ENOMEM, "out of memory", false);
+        return;
+    }
+    flight->exchange.replies = 0; /* it only wants to get there */
+    if (node->state == NODE_GREETING)
+        flights_put(&node->pending, flight);
+    else
+        node_send(c, node, flight);
 }
 
 /* A server that speaks TLS ends a connection without it. Its last words, an alert, begin with byte 0x15, and may be lost.

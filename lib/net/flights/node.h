@@ -15,6 +15,9 @@ void node_send(struct carrier *, struct node *, struct flight *);
  * Without the memory to ask, it fails. */
 void node_greet_again(struct carrier *, struct node *);
 
+/* Asks it behind all that was answered so far. The flight ends with the answer; at once, if the server tells nothing. */
+void node_greet_behind(struct carrier *, struct node *, struct flight *);
+
 /* Writes all that was sent since the last flush. Not OK: the connection is lost. */
 hibloom_status node_flush(struct carrier *, struct node *, struct error *);
 

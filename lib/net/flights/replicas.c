@@ -183,13 +183,19 @@ static void take_refused(struct carrier *c, struct node *node, struct flight *fl
     }
 }
 
+/* Between a write and its WAIT the server may have been a replica, and have lost the write. Then WAIT counts by a history
+ * that is no more. At the end of an add that is told within a second. But a call that goes on may tell of a link that is
+ * lost, or remove one that is not left over. So the server first says that it still is the same run. */
 static void take_count(struct carrier *c, struct node *node, struct flight *flight, long long replicas)
 {
     const uint32_t wanted = (uint32_t)c->settings->options.min_replicas;
     char words[96];
 
     if (replicas >= wanted) {
-        call_end_flight(c, flight);
+        if (flight->call->keeps)
+            node_greet_behind(c, node, flight);
+        else
+            call_end_flight(c, flight);
         return;
     }
     snprintf(words, sizeof words, "%lld replicas have the write; min_replicas asks for %u", replicas, wanted);
