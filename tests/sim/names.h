@@ -70,6 +70,7 @@ struct name {
     uint64_t later_us;     /* when its time to live was last put off */
     uint64_t unsettled_us; /* when a call that may change keys, or times to live, did so last; 0: none */
     size_t told_links;     /* behind the last script */
+    bool differs;          /* their times to live do, by far */
     bool expire_failed;    /* or a replace or load, which set times to live, too */
     bool repair_failed;    /* so it may give a key, late, the time to live that the root had before */
     bool crossed;          /* one call that sets a time to live, and one that takes it, were under way at once */

@@ -121,8 +121,8 @@ void oracle_after(int who, const char *what)
             }
         /* A new filter is empty, but for bits of adds beside it to the one before (docs/format.md, 8). */
         if (making && names[i].seen.status == 0 && world.plan->clients == 1 && world.plan->client[0].loop == 0 &&
-            !commands_may_be_late() && !world_had(FAULT_STRANGER) && !caused(CAUSE_LOSS, 1) && !kind_of(i)->window &&
-            has_bits(i))
+            !commands_may_be_late() && !names[i].unclean && !world_had(FAULT_STRANGER) && !caused(CAUSE_LOSS, 1) &&
+            !kind_of(i)->window && has_bits(i))
             oracle_fail("client %d makes '%s', which has bits of another one", who, oracle_name(i));
         /* A repair lists the key that it has made in the place of the one that it has not found (docs/format.md, 11). */
         if (strcmp(what, "EVAL.swap") == 0 && whole && several && names[i].seen.status == HIBLOOM_ECORRUPT &&

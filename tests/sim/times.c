@@ -153,13 +153,17 @@ void times_after(int name, int who, const char *what, uint64_t root, uint64_t ex
         oracle_fail("client %d gives '%s' a time to live, but not all of its keys", who, oracle_name(name));
     bool open = n->seen.links <= n->told_links || !kind_of(name)->growing || n->expire_failed || n->crossed ||
                 commands_may_be_late() || caused(CAUSE_LOSS, 1) || caused(CAUSE_CLOCK, 1) ||
-                world_had(FAULT_STRANGER) || n->seen.status != 0;
-    for (const struct call *c = calls; c != NULL; c = c->next)
-        open |= c->name == name && c->verb != VERB_LOOK &&
-                (!only_grows(c) || (c->client != who && c->begun_us <= n->expired_us)); /* another grower may be late */
-    n->told_links = n->seen.links;
-    if (strcmp(what, "EVAL.swap") == 0 && !open && some_key_differs(name, 20000)) /* (docs/format.md, 15) */
+                world_had(FAULT_STRANGER) || n->seen.status != 0 || n->unclean;
+    unsigned growers = 0; /* one that is late may give the link the time to live of before */
+    for (const struct call *c = calls; c != NULL; c = c->next) {
+        open |= c->name == name && c->verb != VERB_LOOK && !only_grows(c);
+        growers += c->name == name && only_grows(c) && c->begun_us <= n->expired_us;
+    }
+    const bool differs = kind_of(name)->growing && some_key_differs(name, 20000);
+    if (strcmp(what, "EVAL.swap") == 0 && !open && growers <= 1 && differs && !n->differs) /* (docs/format.md, 15) */
         oracle_fail("client %d tells of a link of '%s' that goes long before the root", who, oracle_name(name));
+    n->told_links = n->seen.links;
+    n->differs = differs;
     if (expires || strcmp(what, "EVAL.make") == 0 || strcmp(what, "EVAL.swap") == 0)
         note_growth(name, who);
     n->expired_us = expires ? net_now_us() : n->expired_us;
