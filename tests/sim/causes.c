@@ -44,6 +44,10 @@ bool has_cause(const struct call *c, hibloom_status status)
          caused(CAUSE_SLOTS, since));
     const bool replaced = needs_handle(c->verb) && c->handle != oracle_root(c->name); /* or it is not known */
     const bool life = names[c->name].hurt || replaced || caused(CAUSE_KEYS, 1) || caused(CAUSE_LOSS, 1);
+    /* A server that was lost, and has given a slot away, may have restarted before. So may one that no map has named. */
+    const bool lost = caused(CAUSE_RESTART, 1) ||
+                      (caused(CAUSE_SLOTS, 1) &&
+                       (caused(CAUSE_CONNECTION, 1) || world.left_us[c->client] != 0 || world.plan->spare > 0));
     const bool others = life || c->raw_at_begin != 0 || caused(CAUSE_KILL, 1) || connection; /* have begun something */
 
     switch (status) {
@@ -62,6 +66,7 @@ bool has_cause(const struct call *c, hibloom_status status)
     case HIBLOOM_EUNAVAILABLE:
         return busy || (s->min_replicas > 0 && (kind->growing || !only_asks(c))) ||
                (caused(CAUSE_DENIAL, since) && caused(CAUSE_SLOTS, since)) ||    /* ASKING is denied */
+               (c->verb == VERB_LIST && lost) ||                                 /* it may have missed keys */
                (world.plan->topology == CLUSTER && caused(CAUSE_LOSS, since)) || /* a stranger puts a key back, */
                (caused(CAUSE_SLOTS, 1) && caused(CAUSE_KEYS, 1)); /* or one where it has moved away from */
     case HIBLOOM_ESERVER: return caused(CAUSE_REFUSAL, since) && (caused(CAUSE_KEYS, 1) || caused(CAUSE_RESTART, 1));
@@ -84,11 +89,7 @@ bool has_cause(const struct call *c, hibloom_status status)
         if (!kind->window && !kind->growing && (is_add(c) || c->verb == VERB_LOOK))
             return !c->alone;
         return others || (kind->growing && !c->alone) || kind->window;
-    case HIBLOOM_ELOST: /* a server that was lost, and has given a slot away, may have restarted before */
-        return (caused(CAUSE_RESTART, 1) ||
-                (caused(CAUSE_SLOTS, 1) && (caused(CAUSE_CONNECTION, 1) || world.left_us[c->client] != 0 ||
-                                            world.plan->spare > 0 /* a server that no map has named */))) &&
-               !s->accept_restarts;
+    case HIBLOOM_ELOST: return lost && !s->accept_restarts;
     /* A server that has forgotten the filter, or had it deleted, gets it back between a pipeline's first answers and its
      * last. */
     case HIBLOOM_EPROTO:

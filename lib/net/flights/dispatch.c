@@ -345,6 +345,8 @@ static void take_last(struct carrier *c, struct node *node, struct flight *fligh
     struct call *call = flight->call;
 
     (void)flights_take(&node->sent);
+    if (flight->held == 0 && flight->exchange.of != NULL) /* one of keys: a replica answers TIME and SCAN */
+        node_note_answer(c, node);
     if (flight->held > 0) {
         take_refusal(c, node, flight);
     } else if (!flight->proving) {
@@ -386,8 +388,6 @@ bool dispatch_take_reply(struct carrier *c, struct node *node, struct flight *fl
     const enum refusal refusal = refused ? refusal_of(reply->text) : REFUSAL_OTHER;
     bool good = true;
 
-    if (!refused && flight->exchange.of != NULL) /* SCAN is on no key */
-        node_note_answer(c, node);
     if (!refused && !flight->proving && !(flight->exchange.proof && reply->type == REDIS_REPLY_STRING))
         note_carried_out(c, flight->call, node);
     if (refusal == REFUSAL_MASTERDOWN)

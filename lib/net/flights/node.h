@@ -35,7 +35,7 @@ static inline void node_hurry(struct node *node)
 hibloom_status node_greet(struct carrier *, struct node *);
 void node_take_greeting(struct carrier *, struct node *, struct flight *, const redisReply *);
 
-/* A command on a filter's key was answered, and not refused. */
+/* Commands on a filter's keys were answered, and none was redirected. */
 void node_note_answer(struct carrier *, struct node *);
 
 /* Are answers to come? Flights that were not flushed have none to come yet. */
