@@ -38,8 +38,8 @@ static void adds_that_no_replica_has_are_trouble(void **state)
 {
     const char *name = TEST_NAME;
 
-    assert_run("", 2, "", "0 replicas have the write; min_replicas asks for 1", "--retry", "0", "--min-replicas", "1",
-               "add", name, SURE, "x");
+    assert_run("", 2, "", "replicas with the write: 0, min_replicas=1; the primary has it", "--retry", "0",
+               "--min-replicas", "1", "add", name, SURE, "x");
     assert_run("", 0, "maybe\tx\n", "", "--min-replicas", "1", "--read-from-replicas", "check", name, "x");
 }
 

@@ -189,7 +189,7 @@ static void take_refused(struct carrier *c, struct node *node, struct flight *fl
 static void take_count(struct carrier *c, struct node *node, struct flight *flight, long long replicas)
 {
     const uint32_t wanted = (uint32_t)c->settings->options.min_replicas;
-    char words[96];
+    char words[160];
 
     if (replicas >= wanted) {
         if (flight->call->keeps)
@@ -198,12 +198,14 @@ static void take_count(struct carrier *c, struct node *node, struct flight *flig
             call_end_flight(c, flight);
         return;
     }
-    snprintf(words, sizeof words, "%lld replicas have the write; min_replicas asks for %u", replicas, wanted);
+    const int len = snprintf(words, sizeof words, "replicas with the write: %lld, min_replicas=%u", replicas, wanted);
     if (call_may_retry(c, flight->call)) {
         carrier_note_trouble(node, HIBLOOM_EUNAVAILABLE, words);
         carrier_tell_trouble(c, node, "; trying again");
         wait_again(c, node, flight);
     } else {
+        snprintf(words + len, sizeof words - (size_t)len,
+                 "; the primary has it: call again, and take the items of an add for new");
         call_give_up(c, flight->call, node, HIBLOOM_EUNAVAILABLE, words);
         call_end_flight(c, flight);
     }
