@@ -237,7 +237,7 @@ HIBLOOM_API void hibloom_store_free(hibloom_store *store);
  *   another client makes or removes it             EBUSY        try again
  *   the name holds a list, a set, ...              EMISMATCH    choose another name
  *   hibloom_clear                                  OK           nothing: it is the same filter, empty
- *   its server restarted or was replaced           ELOST, once  go on; add again what may be missing
+ *   its server restarted or was replaced           ELOST, once  add again what may be missing, then go on
  *
  * The library does not notice altered bits, or an older copy that is put back by hand.
  *

@@ -226,8 +226,8 @@ void task_tell_restart(struct task *task, uint64_t restarts)
 {
     task->told = restarts;
     task_fail(task, HIBLOOM_ELOST,
-              "the server was restarted, or another took over: adds that were acknowledged may be missing (the next "
-              "call goes on)");
+              "the server was restarted, or another took over: acknowledged adds may be missing; add those again, then "
+              "go on");
 }
 
 uint64_t task_take_told(struct task *task)
