@@ -16,7 +16,7 @@ static const struct {
     {"open it again", "run the command again"},
     {"open the filter again", "run the command again"},
     {"but a filter with a spec: open it", "but a filter with a spec: leave out --bare"},
-    {" (join it with hibloom_attach)", ""},
+    {", or join it with hibloom_attach", ""},
     {"join it with hibloom_attach (--bare)", "join it with --bare"},
     {"open one with the text of hibloom_file_spec", "restore it under another name"},
     {"hibloom_repair", "hibloom repair"},

@@ -220,11 +220,10 @@ void life_fail_taken(struct life *life, const char *key)
         task_fail(&life->talk.task, HIBLOOM_EMISMATCH,
                   "'%s' is a filter of its own, in the way of a key of '%s': choose another name for one of them", key,
                   link_name(life->talk.task.link, LINK_NAME));
-    task_fail(
-        &life->talk.task, HIBLOOM_EMISMATCH,
-        "'%s' is a bitmap without a spec: another program's (join it with hibloom_attach), or a filter that was cut "
-        "short or lengthened (delete it)",
-        key);
+    task_fail(&life->talk.task, HIBLOOM_EMISMATCH,
+              "'%s' is a bitmap without a spec: choose another name, or join it with hibloom_attach; delete it only if "
+              "it was a filter, which was cut short or lengthened",
+              key);
 }
 
 void life_fail_link_taken(struct task *task, const char *name)
