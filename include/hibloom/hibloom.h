@@ -239,6 +239,7 @@ HIBLOOM_API void hibloom_store_free(hibloom_store *store);
  *   hibloom_clear                                  OK           nothing: it is the same filter, empty
  *   its server restarted or was replaced           ELOST, once  add again what may be missing, then go on
  *
+ * Once a handle has met a lost key, its adds to other keys fail, too, until hibloom_reopen. Look-ups there go on.
  * The library does not notice altered bits, or an older copy that is put back by hand.
  *
  * The functions below also return ENOMEM, EIO, ETIMEDOUT, ESERVER, EPROTO, EUNAVAILABLE and EDENIED. */
