@@ -305,7 +305,7 @@ static void help_on_spec(void)
                 "  segments=S                      number of Redis keys; default: keys of 16 MB at most\n"
                 "  empty=excluded                  the empty item is never added and never found\n"
                 "  growth=G                        it grows by further filters, each G times as large\n"
-                "  window=TIME [slices=N]          a sliding window, of N + 1 filters; default: 4 slices\n\n"
+                "  window=TIME [slices=N]          a sliding window, of N + 1 filters; default: slices=4\n\n"
                 "These are about the making of a filter:\n\n"
                 "  create=no|only|yes              may it be made, or must it; default: as the command\n"
                 "  new.ttl=TIME                    its time to live\n"

@@ -213,7 +213,7 @@ HIBLOOM_API void hibloom_store_free(hibloom_store *store);
  *   counters=2|4|8           a counting filter: items can be removed
  *   growth=G                 it grows, by links of G times the capacity each; 2 to 16
  *   window=TIME slices=N     a sliding window: an item is found for TIME after its last add.
- *                            TIME is whole seconds, and at least N of them
+ *                            TIME is whole seconds, and at least N of them. It has N periods, and N + 1 slices
  *   seed=HEX, seeds=A,B,..., empty=excluded, codec=..., keys=...   see docs/presets.md
  *   create=no|only|yes       for hibloom_open: whether it may, or must, make the filter; default yes
  *   new.ttl=TIME new.prefer=add|lookup|memory new.hash=... new.layout=... new.segments=...   wishes
@@ -365,7 +365,7 @@ typedef struct hibloom_info {
     uint64_t bits_set;      /* over all keys; of a counting filter the counters that are not 0 */
     uint64_t bytes;         /* of the filter, as stored */
     uint64_t keys;          /* Redis keys that hold it */
-    uint64_t links;         /* of a growing filter its links, of a window its slices; else 1 */
+    uint64_t links;         /* of a growing filter its links, of a window its N + 1 slices; else 1 */
     uint64_t capacity;      /* of all links together; of a window that of its spec. 0: not stated */
     int64_t ttl_ms;         /* time to live; -1 = none */
     double fill;            /* bits_set / all bits, or counters */
