@@ -19,6 +19,7 @@ static const struct {
     {", or join it with hibloom_attach", ""},
     {"join it with hibloom_attach (--bare)", "join it with --bare"},
     {"open one with the text of hibloom_file_spec", "restore it under another name"},
+    {"; make one like the other with hibloom_open_like", ""},
     {"hibloom_repair", "hibloom repair"},
     {"hibloom_drop_by_name", "hibloom drop"},
     {"open it with a new handle", "run the command again"},

@@ -4,6 +4,7 @@
 #include "bits/bits.h"
 #include "filter/whole.h"
 #include "filter/handle.h"
+#include "spec/request.h"
 #include "spec/spec.h"
 
 #include <math.h>
@@ -127,12 +128,13 @@ static bool begin(struct whole *w, const struct whole_args *args)
 
 static bool have_same_spec(struct whole *w)
 {
-    char text[SPEC_TEXT_SIZE] = "";
+    char text[SPEC_TEXT_SIZE] = "", apart[REQUEST_APART];
     const hibloom_status status = spec_format(&w->other->spec, text, sizeof text);
 
     if (status != HIBLOOM_OK || !spec_says(&w->filter->spec, text))
-        whole_fail(w, HIBLOOM_EMISMATCH, "'%s' and '%s' have different specs or seeds", w->filter->name,
-                   w->other->name);
+        whole_fail(w, HIBLOOM_EMISMATCH,
+                   "'%s' and '%s' have different specs or seeds: %s; make one like the other with hibloom_open_like",
+                   w->filter->name, w->other->name, request_tell_apart(apart, &w->filter->spec, &w->other->spec));
     explicit_bzero(text, sizeof text); /* the seed */
     return !task_has_failed(&w->task);
 }
@@ -382,12 +384,14 @@ static void load_links(struct whole *w)
 
 static void file_checked(struct whole *w)
 {
+    char apart[REQUEST_APART];
+
     check_sum(w);
     if (!spec_says(&w->filter->spec, w->file.text))
         whole_fail(w, HIBLOOM_EMISMATCH,
-                   "'%s' and the filter in %.256s have different specs or seeds; "
+                   "'%s' and the filter in %.256s have different specs or seeds: %s; "
                    "open one with the text of hibloom_file_spec",
-                   w->filter->name, w->args->text[0]);
+                   w->filter->name, w->args->text[0], request_tell_apart(apart, &w->filter->spec, &w->file.spec));
     if (!task_has_failed(&w->task))
         whole_reach(w, w->filter, w->file.links, load_links);
 }

@@ -163,6 +163,26 @@ static void describe(const struct spec *spec, unsigned bit, char out[WORD])
         snprintf(out, WORD, "no %s=", word_name(bit));
 }
 
+const char *request_tell_apart(char out[REQUEST_APART], const struct spec *a, const struct spec *b)
+{
+    const unsigned sizes = GIVEN_BITS | GIVEN_HASHES, seeds = GIVEN_SEED | GIVEN_SEEDS;
+    const unsigned order[] = {ALL & ~(sizes | seeds), GIVEN_HASHES, GIVEN_BITS}; /* these two follow from others */
+    char ours[WORD], theirs[WORD];
+
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++)
+        for (unsigned bit = 1; bit <= GIVEN_CHAIN; bit <<= 1) {
+            if ((bit & order[i]) == 0)
+                continue;
+            describe(a, bit, ours);
+            describe(b, bit, theirs);
+            if (strcmp(ours, theirs) != 0) {
+                snprintf(out, REQUEST_APART, "%s and %s", ours, theirs);
+                return out;
+            }
+        }
+    return "another seed";
+}
+
 static hibloom_status refuse(const struct request *said, const struct spec *stored, unsigned bit, struct error *error)
 {
     char ours[WORD], theirs[WORD];

@@ -31,6 +31,10 @@ void request_exactly(struct request *out, const struct spec *spec);
  * EMISMATCH: the error names the first word that differs, and both values, but none of a seed. */
 hibloom_status request_adopt(struct spec *out, const struct request *said, const char *stored, struct error *error);
 
+/* The first word in which two that are not equal differ, with both values, but none of a seed. */
+#define REQUEST_APART 160u
+const char *request_tell_apart(char out[REQUEST_APART], const struct spec *a, const struct spec *b);
+
 /* For words of a newer version, why the text of a stored filter cannot be read here. */
 void request_say_newer(const char *stored, struct error *error);
 

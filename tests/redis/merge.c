@@ -196,25 +196,27 @@ static void a_comparison_comes_within_a_few_per_cent(void **state)
 static void filters_of_different_specs_are_not_merged_and_not_changed(void **state)
 {
     static const char spec[] = "capacity=1000 error=0.01 seed=1";
-    static const char *const others[] = {
-        "capacity=1000 error=0.01 seed=2",
-        "capacity=1001 error=0.01 seed=1",
-        "capacity=1000 error=0.02 seed=1",
-        "capacity=1000 error=0.01 seed=1 layout=partitioned",
-        "capacity=1000 error=0.01 hashes=4 seed=1",
-        "capacity=1000 error=0.01 seed=1 segments=2",
-        "capacity=1000 error=0.01 seed=1 empty=excluded",
-        "capacity=1000 error=0.01 hash=siphash seed=000102030405060708090a0b0c0d0e0f",
-        "php-poly8 bits=65536",
+    static const struct {
+        const char *spec, *words;
+    } others[] = {
+        {"capacity=1000 error=0.01 seed=2", "another seed"},
+        {"capacity=1001 error=0.01 seed=1", " and capacity=100"},
+        {"capacity=1000 error=0.02 seed=1", " and error=0.0"},
+        {"capacity=1000 error=0.01 seed=1 layout=partitioned", "layout="},
+        {"capacity=1000 error=0.01 hashes=4 seed=1", "hashes="},
+        {"capacity=1000 error=0.01 seed=1 segments=2", "segments="},
+        {"capacity=1000 error=0.01 seed=1 empty=excluded", "empty=excluded"},
+        {"capacity=1000 error=0.01 hash=siphash seed=000102030405060708090a0b0c0d0e0f", "siphash"},
+        {"php-poly8 bits=65536", "hash="},
     };
     hibloom_comparison comparison;
 
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         for (int to = MEMORY; to <= REDIS; to++) {
-            hibloom *into = make(to, "into", spec, "a", 500), *from = make(!to, "from", others[i], "b", 700);
+            hibloom *into = make(to, "into", spec, "a", 500), *from = make(!to, "from", others[i].spec, "b", 700);
             unsigned char *into_bits = all_bits_read(into), *from_bits = all_bits_read(from);
 
-            assert_fails(hibloom_merge(into, from), HIBLOOM_EMISMATCH, into->store, "different specs");
+            assert_fails(hibloom_merge(into, from), HIBLOOM_EMISMATCH, into->store, others[i].words);
             assert_status(hibloom_compare(into, from, &comparison, sizeof comparison), HIBLOOM_EMISMATCH, into->store);
             assert_bits(into, into_bits);
             assert_bits(from, from_bits);
