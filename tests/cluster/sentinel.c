@@ -187,7 +187,7 @@ static void words_name_the_replica_that_stands_still(void **state)
         if (sentinel_server(sentinel, i) != master())
             redis_server_pause(sentinel_server(sentinel, i));
     hibloom_store_deadline(store, 300);
-    assert_fails(look(filter), HIBLOOM_ETIMEDOUT, store, "timed out waiting for the server");
+    assert_fails(look(filter), HIBLOOM_ETIMEDOUT, store, "timed out waiting for the server (hibloom_store_deadline)");
     assert_null(strstr(hibloom_store_error(store), redis_server_uri(master()) + strlen("redis://")));
     assert_null(strstr(hibloom_store_error(store), "Sentinel"));
     hibloom_store_deadline(store, 0);

@@ -179,7 +179,7 @@ static const struct first_words first_words[] = {
     {hang_up_when_asked, HIBLOOM_EIO, ""},
     {half_a_reply, HIBLOOM_EIO, ""},
     {half_an_error, HIBLOOM_EIO, ""},
-    {silent, HIBLOOM_ETIMEDOUT, ""},
+    {silent, HIBLOOM_ETIMEDOUT, "timed out waiting for the server (command_timeout="},
     {half_silent, HIBLOOM_ETIMEDOUT, ""},
     {never_accepts, HIBLOOM_ETIMEDOUT, ""},
     {drips, HIBLOOM_ETIMEDOUT, ""},

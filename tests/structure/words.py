@@ -8,7 +8,7 @@ import re
 import sys
 
 # A caller's mistakes, which the command does not make, and calls that it does not use.
-NOT_OF_THE_COMMAND = ["use hibloom_async_%s", "hibloom_loop needs", "hibloom_setup.size"]
+NOT_OF_THE_COMMAND = ["use hibloom_async_%s", "hibloom_loop needs", "hibloom_setup.size", "(hibloom_store_deadline)"]
 
 LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 

@@ -270,6 +270,19 @@ static bool overdue(struct connection *c)
     return false;
 }
 
+/* The time was over: which one, and how long was it? */
+static void fail_overdue(struct connection *c, const char *words)
+{
+    const char *const option = c->opening != 0 ? "connect_timeout" : "command_timeout";
+    char said[160];
+
+    if (c->deadline != 0 && clock_now_ms() >= c->deadline)
+        snprintf(said, sizeof said, "%s (hibloom_store_deadline)", words);
+    else
+        snprintf(said, sizeof said, "%s (%s=%s)", words, option, options_text(c->settings, option));
+    fail(c, HIBLOOM_ETIMEDOUT, said);
+}
+
 /* Reads the bytes that have come. Gives up if an answer has taken too long, or is too much for
  * `room`. */
 static void read_some(struct connection *c, void *bulk, size_t room)
@@ -277,7 +290,7 @@ static void read_some(struct connection *c, void *bulk, size_t room)
     const redisReader *reader = c->context->reader;
 
     if (overdue(c)) {
-        fail(c, HIBLOOM_ETIMEDOUT, "timed out between two answers");
+        fail_overdue(c, "timed out between two answers");
     } else if (reader->len - reader->pos > UNREAD_MAX + room) {
         fail(c, HIBLOOM_EPROTO, "the answer is longer than any that was asked for");
     } else {
@@ -450,7 +463,7 @@ hibloom_status connection_flush(struct connection *c)
             if (c->unsent || !done)
                 c->sent_ms = clock_now_ms();
         } else if (!done && overdue(c)) {
-            fail(c, HIBLOOM_ETIMEDOUT, "timed out: the server takes no more commands");
+            fail_overdue(c, "timed out: the server takes no more commands");
         } else {
             stuck = !done && !c->borrowed;
         }
@@ -476,12 +489,12 @@ bool connection_polled(struct connection *c, const struct pollfd *ready)
         (void)connection_flush(c);
     c->readable = c->alive && c->opening == 0 && (ready->revents & ~POLLOUT) != 0;
     if (c->alive && !c->readable && overdue(c))
-        fail(c, HIBLOOM_ETIMEDOUT,
-             c->ssl != NULL ? "TLS: timed out in the handshake; if this port speaks no TLS, the URI begins with redis, "
+        fail_overdue(c, c->ssl != NULL
+                            ? "TLS: timed out in the handshake; if this port speaks no TLS, the URI begins with redis, "
                               "not with rediss"
-             : c->opening != 0 ? "timed out connecting"
-             : c->unsent       ? "timed out: the server takes no more commands"
-                               : "timed out waiting for the server");
+                        : c->opening != 0 ? "timed out connecting"
+                        : c->unsent       ? "timed out: the server takes no more commands"
+                                          : "timed out waiting for the server");
     return c->alive;
 }
 
