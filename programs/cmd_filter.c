@@ -54,7 +54,6 @@ int cmd_replace(const struct request *r)
     if (!session_connect(&s, r))
         return EXIT_TROUBLE;
     s.name = r->operands[1];
-    s.bare = true; /* the library's words will do for a bitmap: the hint names --bare, which replace does not take */
     status = hibloom_open(&s.filter, s.store, s.name, NULL);
     if (status == HIBLOOM_OK) {
         s.name = r->operands[0];

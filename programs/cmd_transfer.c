@@ -200,7 +200,7 @@ int cmd_restore(const struct request *r)
  * the store of `s`. */
 static bool connect_other(struct session *other, const struct session *s, const struct request *r, const char *name)
 {
-    *other = (struct session){.store = s->store, .in_redis = s->in_redis};
+    *other = (struct session){.store = s->store, .in_redis = s->in_redis, .bare = s->bare};
     if (r->other_uri != NULL && !session_connect_to(other, r->other_uri, r))
         return false;
     other->name = name;
@@ -401,7 +401,7 @@ int cmd_compare(const struct request *r)
 
     if (!session_open(&a, r))
         return EXIT_TROUBLE;
-    b = (struct session){.name = r->operands[1], .store = a.store, .in_redis = a.in_redis};
+    b = (struct session){.name = r->operands[1], .store = a.store, .in_redis = a.in_redis, .bare = a.bare};
     result = session_result(&b, hibloom_open(&b.filter, b.store, b.name, NULL));
     if (result == EXIT_YES) {
         const hibloom_status status = hibloom_compare(a.filter, b.filter, &comparison, sizeof comparison);

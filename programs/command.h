@@ -68,6 +68,7 @@ struct request {
     size_t n_operands;
     bool has_spec; /* by -n and -p, or by -s: */
     char spec[SPEC_SIZE];
+    bool may_be_bare;     /* the command takes --bare */
     bool may_create;      /* a spec is optional: it would create a missing filter */
     bool heeds_restarts;  /* a server that may have forgotten adds is a failure, unless the URI accepts that */
     bool planned_link;    /* the speed of the link is what hibloom plan expects */

@@ -421,6 +421,7 @@ bool request_check(struct request *r, const struct command *c)
 {
     r->near = r->near && (c->options & OPTION_NEAR) != 0 && (r->given & OPTION_BARE) == 0;
     r->heeds_restarts = c->run == cmd_add;
+    r->may_be_bare = (c->options & OPTION_BARE) != 0;
     return check_operands(r, c) &&
            (c->options == (unsigned)OPTIONS_OF_ANOTHER || (check_options(r, c) && make_spec(r, c)));
 }

@@ -133,7 +133,7 @@ static hibloom_status connect_store(hibloom_store **store, const char *uri, cons
 bool session_connect_to(struct session *s, const char *uri, const struct request *r)
 {
     *s = (struct session){.in_redis = strncmp(uri, "memory:", 7) != 0,
-                          .bare = (r->given & OPTION_BARE) != 0,
+                          .bare = (r->given & OPTION_BARE) != 0 || !r->may_be_bare,
                           .lacks_spec = r->may_create && !r->has_spec,
                           .stats = r->stats};
     const hibloom_status status = connect_store(&s->store, uri, r);

@@ -9,7 +9,7 @@ struct session {
     hibloom_store *store;
     hibloom *filter;
     bool in_redis;
-    bool bare;            /* --bare was given */
+    bool bare;            /* --bare was given, or the command does not take it */
     bool lacks_spec;      /* with one, a missing filter would be created */
     hibloom_stats *stats; /* of the request */
     uint64_t restarts;    /* of servers, that the store knew of when the filter was opened */

@@ -211,7 +211,8 @@ static void a_bare_bitmap_in_the_way_hints_at_bare(void **state)
     char key[TEST_NAME_SIZE + 8];
 
     set_bit(name, 123456); /* a bitmap of any length */
-    assert_run("", 2, "", "use --bare -s SPEC", "create", name, "-n", "1000", "-p", "0.01");
+    assert_run("", 2, "", "choose another name", "create", name, "-n", "1000", "-p", "0.01");
+    assert_null(strstr(complaint(ARGS("create", name, "-n", "1000", "-p", "0.01")), "--bare"));
     assert_run("", 2, "", "use --bare -s SPEC", "add", name, "-n", "1000", "-p", "0.01", "a");
     assert_run("", 2, "", "use --bare -s SPEC", "add", name, "a");
     assert_run("", 2, "", "use --bare -s SPEC", "check", name, "a");
@@ -224,7 +225,7 @@ static void a_bare_bitmap_in_the_way_hints_at_bare(void **state)
         set_bit(key, 15);
     }
     assert_run("", 2, "", "use --bare -s SPEC", "check", several, "a");
-    assert_run("", 2, "", "use --bare -s SPEC", "create", several, "-s", PARTITIONED);
+    assert_run("", 2, "", "choose another name", "create", several, "-s", PARTITIONED);
 
     /* no such hint if there is nothing, a filter, or another type */
     assert_run("", 0, "", "", "create", filter, "-n", "1000", "-p", "0.01");
