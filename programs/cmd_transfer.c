@@ -147,6 +147,26 @@ static bool hint_at_stored_seed(const struct session *s, const char *other, cons
     return is_filter;
 }
 
+static bool refuse_window(const char *name, const hibloom *filter, const char *words)
+{
+    const bool is_window = spec_value(hibloom_spec_of(filter), "window") != NULL;
+
+    if (is_window)
+        complain("%s: a sliding window is not %s", name, words);
+    return is_window;
+}
+
+/* The same for one that could not be opened with another's spec. */
+static bool refuse_stored_window(const struct session *s, hibloom_status status, const char *words)
+{
+    hibloom *filter = NULL;
+    const bool refused = status == HIBLOOM_EMISMATCH && hibloom_open(&filter, s->store, s->name, NULL) == HIBLOOM_OK &&
+                         refuse_window(s->name, filter, words);
+
+    hibloom_close(filter);
+    return refused;
+}
+
 /* With --replace: a filter of the file's bits alone takes the place of the present one. */
 static int restore_aside(struct session *s, const struct request *r, const char *path, const char *spec)
 {
@@ -170,6 +190,8 @@ static int restore(struct session *s, const struct request *r, const char *path,
 
     if (status == HIBLOOM_OK)
         status = hibloom_restore(s->filter, path);
+    else if (refuse_stored_window(s, status, "restored, since a file has no clock"))
+        return EXIT_TROUBLE;
     if (session_result(s, status) == EXIT_TROUBLE && status == HIBLOOM_EMISMATCH && !bare &&
         hint_at_stored_seed(s, r->operands[1], as_saved->spec))
         complain("hint: restore it under another name; or, to have in %s what the file has and nothing else, hibloom "
@@ -219,6 +241,8 @@ static void close_other(struct session *other, const struct session *s)
 
 /* ---- merge ----------------------------------------------------------------------- */
 
+#define NOT_MERGED "merged, since no other filter shares its clock"
+
 /* Opens all of them before any is merged, so that a wrong name or spec changes
  * nothing. */
 static int open_all(hibloom **filters, struct session *there, char **names, size_t n)
@@ -228,10 +252,8 @@ static int open_all(hibloom **filters, struct session *there, char **names, size
     for (size_t i = 0; i < n && result == EXIT_YES; i++) {
         there->name = names[i];
         result = session_result(there, hibloom_open(&filters[i], there->store, names[i], NULL));
-        if (result == EXIT_YES && spec_value(hibloom_spec_of(filters[i]), "window") != NULL) {
-            complain("%s: a sliding window is not merged, since two do not share a clock", names[i]);
+        if (result == EXIT_YES && refuse_window(names[i], filters[i], NOT_MERGED))
             result = EXIT_TROUBLE;
-        }
         if (result == EXIT_YES && strcmp(hibloom_secret_spec_of(filters[0]), hibloom_secret_spec_of(filters[i])) != 0) {
             complain("%s: %s: its spec or its seed differs from that of '%s'", names[i],
                      hibloom_strerror(HIBLOOM_EMISMATCH), names[0]);
@@ -246,6 +268,8 @@ static int merge_into(struct session *into, hibloom *const *from, const char *fi
 {
     hibloom_status status = hibloom_open_like(&into->filter, into->store, into->name, from[0]);
 
+    if (refuse_stored_window(into, status, NOT_MERGED))
+        return EXIT_TROUBLE;
     if (session_result(into, status) == EXIT_TROUBLE) {
         if (status == HIBLOOM_EMISMATCH) {
             complain("hint: the text is the spec of '%s': %s", first, hibloom_spec_of(from[0]));

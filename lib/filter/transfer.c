@@ -121,7 +121,7 @@ static bool begin(struct whole *w, const struct whole_args *args)
     if (filter->spec.window != 0)
         whole_fail(w, HIBLOOM_ENOTSUP,
                    "'%s' is a sliding window: a file, or another window, does not share its clock, so items would be "
-                   "found for a longer or a shorter time than its seconds: it is not merged, compared or saved",
+                   "found for a longer or a shorter time than its seconds: it is not merged, copied, compared or saved",
                    filter->name);
     return !task_has_failed(&w->task);
 }

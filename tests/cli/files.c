@@ -168,6 +168,9 @@ static void a_file_with_another_seed_is_refused_with_a_hint_at_copy(void **state
     b = TEST_NAME; /* of another size: the seed is not what differs */
     assert_run("", 0, "", "", "create", b, "-n", "10", "-p", "0.1");
     assert_null(strstr(complaint(ARGS("restore", b, file)), "different seeds"));
+    b = TEST_NAME;
+    assert_run("", 0, "", "", "create", b, SURE, "--window", "60s");
+    assert_run("", 2, "", "a sliding window is not restored, since a file has no clock\n", "restore", b, file);
     free(file);
     temp_dir_remove(dir);
 }

@@ -39,6 +39,7 @@ static void a_merge_with_a_wrong_name_or_spec_changes_nothing(void **state)
     assert_run("", 2, "", "hint: the text is the spec of", "merge", all, other);
     assert_run("", 0, "", "", "create", none, "-n", "100", "-p", "0.1", "--window", "60s");
     assert_run("", 2, "", "a sliding window is not merged", "merge", all, none);
+    assert_run("", 2, "", "a sliding window is not merged", "merge", none, all);
 }
 
 /* ---- copy ------------------------------------------------------------------------- */
