@@ -163,7 +163,7 @@ void choice_put_table(const struct request *r)
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
         put_layout(&t, layouts[i]);
     output_text("\nItems a second are computed, for one server and calls of 1,000 items; hibloom bench\n"
-                "measures. At the end of a row: what --prefer picks; chosen: what these options make.\n"
-                "1 MB is 2^20 bytes.\n");
+                "measures. At the end of a row: what --prefer picks (add: for smaller calls); chosen:\n"
+                "what these options make. 1 MB is 2^20 bytes.\n");
     put_streams(&t);
 }

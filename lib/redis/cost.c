@@ -116,13 +116,17 @@ hibloom_status cost_rates(const struct spec *spec, bool bitfield, struct rates *
 
     if (status != HIBLOOM_OK)
         return status;
-    const bool may_be_whole = spec->keys == KEYS_OWN;
+    const bool may_be_whole = spec->keys == KEYS_OWN, may_merge = may_be_whole && spec->window == 0;
+    const bool may_merge_new = may_merge && spec_item_keys(spec) == 1 && !spec->empty_excluded;
     const double add = cost_item(spec, &server, STORE_ADD) + guards(spec);
+    const double add_new = cost_item(spec, &server, STORE_ADD_NEW) + guards(spec);
     const double look = cost_item(spec, &server, STORE_LOOK) + guards(spec);
-    const double merge = may_be_whole ? cost_bitmaps(spec, &server, STORE_ADD, BATCH) : INFINITY;
+    const double merge = may_merge ? cost_bitmaps(spec, &server, STORE_ADD, BATCH) : INFINITY;
+    const double merge_new = may_merge_new ? cost_bitmaps(spec, &server, STORE_ADD_NEW, BATCH) : INFINITY;
     const double read = may_be_whole ? cost_bitmaps(spec, &server, STORE_LOOK, BATCH) : INFINITY;
     *out = (struct rates){.adds = 1e6 / fmin(add, merge / BATCH),
-                          .adds_new = 1e6 / (cost_item(spec, &server, STORE_ADD_NEW) + guards(spec)),
+                          .adds_new = 1e6 / fmin(add_new, merge_new / BATCH),
+                          .adds_new_sent = 1e6 / add_new,
                           .look_ups = 1e6 / fmin(look, read / BATCH)};
     return HIBLOOM_OK;
 }

@@ -28,6 +28,7 @@ double cost_bitmaps(const struct spec *, const struct cost_server *, enum store_
 struct rates {
     double adds; /* without is_new */
     double adds_new;
+    double adds_new_sent; /* the same by commands, as smaller calls go */
     double look_ups;
 };
 hibloom_status cost_rates(const struct spec *spec, bool bitfield, struct rates *out);

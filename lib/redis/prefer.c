@@ -36,7 +36,7 @@ static double rate_of(const struct spec *spec, enum preference wanted)
     struct rates rates = {.adds = 0};
 
     return wanted == PREFER_MEMORY || cost_rates(spec, false, &rates) != HIBLOOM_OK ? 0.0
-           : wanted == PREFER_ADD                                                   ? rates.adds_new
+           : wanted == PREFER_ADD                                                   ? rates.adds_new_sent
                                                                                     : rates.look_ups;
 }
 

@@ -84,6 +84,20 @@ static void of_12_mb_some_thousand_look_ups_and_some_ten_thousand_adds_go_by_bit
         fail_msg("adds go by bitmaps from %zu on", adds);
 }
 
+/* Of a small filter 1,000 items go by its bitmap, with is_new, too; but not to a window. */
+static void the_rates_of_a_small_filter_are_those_of_its_bitmap(void **state)
+{
+    struct spec spec = test_spec("capacity=10000 error=0.01");
+    const struct rates rates = rates_of(&spec, false);
+    const struct cost_server server = {.link_mb_s = COST_LINK_MB_S};
+
+    assert_true(rates.adds_new > 5 * rates.adds_new_sent);
+    assert_true(fabs(rates.adds_new * cost_merge_new(&spec, &server, 1000) / 1e9 - 1) < 1e-9);
+    spec = test_spec("capacity=10000 error=0.01 window=1h");
+    const struct rates window = rates_of(&spec, false);
+    assert_true(window.adds_new == window.adds_new_sent && window.adds < rates.adds / 5);
+}
+
 static void what_is_no_spec_has_no_rates(void **state)
 {
     struct spec spec = spec_with(LAYOUT_CLASSIC, 7);
@@ -211,6 +225,7 @@ int main(void)
         cmocka_unit_test(each_hash_more_makes_all_but_blocked_look_ups_slower),
         cmocka_unit_test(layouts_and_commands_are_ranked_as_they_were_measured),
         cmocka_unit_test(of_12_mb_some_thousand_look_ups_and_some_ten_thousand_adds_go_by_bitmaps),
+        cmocka_unit_test(the_rates_of_a_small_filter_are_those_of_its_bitmap),
         cmocka_unit_test(what_is_no_spec_has_no_rates),
         cmocka_unit_test(to_this_machine_it_is_faster),
         cmocka_unit_test(the_slowest_connection_counts),
