@@ -38,8 +38,9 @@ static void put_notes(const char *spec, const hibloom_plan *plan)
     const char *layout = spec_value(spec, "layout");
 
     if (plan->max_links > 1)
-        output_text("note             this is the first link; at most %llu links hold %llu items\n",
-                    (unsigned long long)plan->max_links, (unsigned long long)plan->max_capacity);
+        output_text(
+            "note             this is the first link, at half of the error rate; at most %llu links hold %llu items\n",
+            (unsigned long long)plan->max_links, (unsigned long long)plan->max_capacity);
     if (!choice_can_be_made(plan))
         output_text("note             one Redis key holds at most 2^32 bits: this cannot be created\n");
     if (layout != NULL && strncmp(layout, "blocked", 7) == 0)

@@ -234,8 +234,9 @@ static const struct command commands[] = {
      "stay as they are. Prints a line for each filter that has all its keys.\n",
      "hibloom repair seen", 0, SPEC_NEVER, 1, MANY, cmd_repair},
     {"drop", "NAME..." BARE_SYNOPSIS, "remove filters",
-     "Removes each filter, also one that has lost keys. It leaves a filter whose spec is\n"
-     "unreadable, and a key that was altered: delete that by hand, with the DEL of Redis.\n" BARE_SPEC_HELP,
+     "Removes each filter, also one that has lost keys. If it fails for one, it goes on with the\n"
+     "others, and exits 2. It leaves a filter whose spec is unreadable, and a key that was altered:\n"
+     "delete that by hand, with the DEL of Redis.\n" BARE_SPEC_HELP,
      "hibloom drop monday tuesday", OPEN_OPTIONS, SPEC_IF_BARE, 1, MANY, cmd_drop},
     {"stats", "[--json | --prometheus] COMMAND [ARG...]", "run a command, and print what it cost",
      "Runs the command. Then it prints on standard error what its connections have done: items,\n"
@@ -326,12 +327,20 @@ static void help_on_spec(void)
                 "Example: hibloom create seen -s 'capacity=10m error=0.001 hash=siphash'\n");
 }
 
+/* What other programs call them. */
+static const struct {
+    const char *other, *ours;
+} other_names[] = {{"has", "check"}, {"contains", "check"}, {"exists", "check"}, {"ls", "list"}};
+
 const struct command *command_find(const char *name)
 {
     for (size_t i = 0; i < N_COMMANDS; i++)
         if (strcmp(commands[i].name, name) == 0)
             return &commands[i];
     const char *nearest = nearest_name(name, strlen(name), &(struct names)NAMES(commands, &commands->name));
+    for (size_t i = 0; i < sizeof other_names / sizeof *other_names; i++)
+        if (strcmp(other_names[i].other, name) == 0)
+            nearest = other_names[i].ours;
     if (nearest != NULL)
         complain("%s is not a command; did you mean %s?", name, nearest);
     else

@@ -190,14 +190,16 @@ static const char *read_value(struct request *r, int option, const char *value)
     return NULL;
 }
 
-/* "1%": a rate is a number below 1. */
-static void hint_at_percent(const char *text)
+/* "1%": a rate is a number below 1. "0,01": it has a point. */
+static void hint_at_rate(const char *text)
 {
     char *end;
     const double percent = strtod(text, &end);
 
     if (strcmp(end, "%") == 0 && percent > 0 && percent < 100)
         complain("hint: write %g", percent / 100);
+    else if (strchr(text, ',') != NULL)
+        complain("hint: write a point, not a comma, as in 0.01");
 }
 
 /* '?': no option has that name, or it has a value that it does not take. ':': it lacks a value. */
@@ -243,7 +245,7 @@ static bool read_option(struct request *r, int option, const char *word, const c
     else if (wrong != NULL)
         complain("-%c '%s' %s", option, optarg, wrong);
     if (wrong != NULL && option == 'p')
-        hint_at_percent(optarg);
+        hint_at_rate(optarg);
     return wrong == NULL;
 }
 

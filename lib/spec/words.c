@@ -93,10 +93,22 @@ static struct shown show_name(struct word word)
     return show(word, may_hold_seed(word, len) ? 0 : len);
 }
 
+/* Behind the comma of "0,01": too few for a seed. */
+static bool are_few_digits(const char *text, size_t len)
+{
+    size_t digits = 0;
+
+    while (digits < len && isdigit((unsigned char)text[digits]))
+        digits++;
+    return digits == len && len > 0 && len <= 4;
+}
+
 static struct shown show_value(struct word value)
 {
-    const size_t part = plain_part(value);
+    size_t part = plain_part(value);
 
+    if (part < value.len && value.text[part] == ',' && are_few_digits(value.text + part + 1, value.len - part - 1))
+        part = value.len;
     return show(value, part > 12 || may_hold_seed(value, part) ? 0 : part);
 }
 

@@ -62,10 +62,12 @@ void carrier_note_trouble(struct node *node, hibloom_status status, const char *
 void carrier_tell_trouble(const struct carrier *c, struct node *node, const char *more)
 {
     char where[WHERE_SIZE];
+    const char *const words = node->error.words;
+    const size_t len = strlen(words) - (*more != '\0' && *words != '\0' && words[strlen(words) - 1] == '.');
 
     if (!node->logged)
-        settings_log(c->settings, HIBLOOM_LOG_WARNING, "%s: %s%s", carrier_where(c, node, where, sizeof where),
-                     node->error.words, more);
+        settings_log(c->settings, HIBLOOM_LOG_WARNING, "%s: %.*s%s", carrier_where(c, node, where, sizeof where),
+                     (int)len, words, more);
     node->logged = true;
 }
 
