@@ -1,6 +1,6 @@
 /* Which of these items are new? With libuv: no call waits, the loop calls back.
  *
- *     cc -o async_libuv async_libuv.c $(pkg-config --cflags --libs hibloom libuv)
+ *     cc -o async_libuv async_libuv.c $(pkg-config --cflags --libs hibloom libuv)   # uv.h needs gnu11, not c11
  *     ./async_libuv URI NAME ITEM...
  *
  * async_libevent.c and async_libev.c do the same with those loops; async_poll.c brings its own. */

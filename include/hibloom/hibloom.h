@@ -372,8 +372,7 @@ typedef struct hibloom_info {
     double used;            /* items / capacity of the fullest link or slice: 1 is full. NaN: no capacity is stated.
                                A growing filter comes near 1 before it grows */
     double estimated_items; /* -(m/k) ln(1 - fill) (Swamidass and Baldi 2007); infinite when all are set */
-    double
-        estimated_error_rate; /* chance of a wrong "maybe" now: fill^k, of blocks their mean; of all links together */
+    double estimated_error_rate; /* chance of a wrong "maybe" now: fill^k, of blocks their mean; of all links */
 } hibloom_info;
 
 /* Counts the filter, which reads it all. Round trips: one for each 16 MB (of counters 256 KB), at least one a key. */
@@ -402,9 +401,9 @@ HIBLOOM_CHECKED hibloom_status hibloom_drop_by_name(hibloom_store *store, const 
  * Round trips: as hibloom_open, and three for each lost key. */
 HIBLOOM_CHECKED hibloom_status hibloom_repair(hibloom_store *store, const char *name);
 
-/* Puts the filter in the place of `name`, in one step, with all its keys; the handle stays good and has the new name. What was there is
- * removed. So a filter is rebuilt under look-ups: make one under another name, fill it, replace. Afterwards other
- * handles of both get EMISMATCH or ENOTFOUND, and reopen. The filter takes over the time to live of the one that it
+/* Puts the filter in the place of `name`, in one step, with all its keys; the handle stays good and has the new name.
+ * What was there is removed. So a filter is rebuilt under look-ups: make one under another name, fill it, replace.
+ * Afterwards other handles of both get EMISMATCH or ENOTFOUND, and reopen. The filter takes over the time to live of the one that it
  * replaces. Adds that others make to the old one meanwhile are lost with it. On a cluster all keys must have one slot:
  * use a {tag}, or the names "seen" and "{seen}x"; else ENOTSUP. EMISMATCH: something else is there. EBUSY: others change
  * it. ENOTSUP: a bare bitmap; or one of the two is a window. Round trips: those to open `name`, and one; with growth two

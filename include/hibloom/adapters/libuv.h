@@ -1,6 +1,7 @@
 /* hibloom on libuv: hibloom_loop loop = hibloom_libuv(uv_default_loop());
  *
  * libuv frees a handle in its next turn: so turn the loop once more behind hibloom_store_free.
+ * uv.h needs -std=gnu11, not c11.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef HIBLOOM_ADAPTERS_LIBUV_H
