@@ -8,7 +8,7 @@
  *  - If a call returns HIBLOOM_OK, it is accepted: `done` is called once, later, by the loop, never inside the call.
  *    If it returns another status, it is refused: nothing happens later, and `done` is not called.
  *  - Result pointers belong to the caller. They must stay valid until done, and are written only if the status is OK, or
- *    that of `each`. A handle is NULL until it is open. Items, names, specs and paths are copied.
+ *    that of `each`. Items, names, specs and paths are copied.
  *  - hibloom_close and hibloom_store_free call done(ECANCELED) for all that is pending before they return. Calls that
  *    such a done makes on the handle, or the store, are refused with ECANCELED. They may be called in any order, and
  *    from every done. After its store is freed, a handle can only be closed. Commands that were sent are still carried

@@ -2,8 +2,8 @@
  *
  * Conventions, stated once:
  *  - A function that can fail returns a hibloom_status; 0 is HIBLOOM_OK.
- *  - Results come through pointers and are written only on HIBLOOM_OK. There are two exceptions: the store of
- *    hibloom_connect and hibloom_borrow; and a handle, which is NULL if it was not opened.
+ *  - Results come through pointers and are written only on HIBLOOM_OK. The one exception is the store of
+ *    hibloom_connect and hibloom_borrow.
  *  - Free and close functions accept NULL. Any other pointer must be valid, unless its function says what NULL means.
  *  - Texts, names and items are copied.
  *  - A store and its filters serve one thread at a time. After a fork only one process may use them. Different stores
@@ -282,8 +282,8 @@ HIBLOOM_CHECKED hibloom_status hibloom_open_like(hibloom **out, hibloom_store *s
 HIBLOOM_CHECKED hibloom_status hibloom_attach(hibloom **out, hibloom_store *store, const char *name, const char *spec);
 
 /* Opens n filters by one text; out[i] is the handle of names[i]. If each is NULL, one failure fails all, and is returned.
- * Else each[i] is the status of names[i]. Then the call returns the first 1x to 3x, and OK if there are only 4x. Round
- * trips: for each 1,000 filters as for one, on each server. */
+ * Else each[i] is the status of names[i], and out[i] is NULL if that is not OK. Then the call returns the first 1x to 3x,
+ * and OK if there are only 4x. Round trips: for each 1,000 filters as for one, on each server. */
 HIBLOOM_CHECKED hibloom_status hibloom_open_many(hibloom **out, hibloom_store *store, const char *const *names,
                                                  size_t n, const char *spec, hibloom_status *each);
 

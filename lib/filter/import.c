@@ -346,7 +346,6 @@ static void begin(struct whole *w, const struct whole_args *args)
 static hibloom_status import(hibloom **out, hibloom_store *store, const char *name, hibloom_store *from,
                              const char *key_or_path, const struct how *how)
 {
-    *out = NULL;
     return whole_call(begin,
                       &(struct whole_args){.store = store, .from = from, .text = {name, key_or_path}, .out = out}, how);
 }

@@ -445,7 +445,7 @@ static hibloom_status open_many(hibloom **out, hibloom_store *store, const char 
 {
     hibloom_status status = how_check(store, how, n);
 
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n && each != NULL; i++)
         out[i] = NULL;
     if (status != HIBLOOM_OK || (n == 0 && !how->async))
         return refuse(store, each, n, status);

@@ -87,9 +87,6 @@ static hibloom_status open_filter(hibloom **out, hibloom *again, hibloom_store *
 {
     struct request wanted = {.said = 0};
     hibloom_status status = how_check(store, how, 0);
-
-    if (out != NULL)
-        *out = NULL;
     hibloom *filter = status == HIBLOOM_OK ? filter_new(store, name, &status) : NULL;
 
     if (filter == NULL)
@@ -137,7 +134,6 @@ static hibloom_status open_like(hibloom **out, hibloom_store *store, const char 
 {
     const char *text = hibloom_secret_spec_of(like);
 
-    *out = NULL;
     if (*text == '\0')
         return error_set(&store->error, HIBLOOM_ENOMEM, "out of memory");
     return open_filter(out, NULL, store, name, text, false, how);

@@ -222,7 +222,7 @@ static void pieces_of_16_mb_are_taken_over(void **state)
 /* After what the module answers there is no filter, under any name. */
 static void assert_refused(struct module *module, hibloom_status expected, const char *words)
 {
-    hibloom *filter = (hibloom *)module; /* whatever */
+    hibloom *filter = NULL;
 
     module_start(module);
     assert_status(hibloom_import(&filter, ours, "seen", module->store, "theirs"), expected, ours);

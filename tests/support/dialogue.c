@@ -198,6 +198,9 @@ static void drop(struct partner *p, hibloom *filter)
 
 static void open_filters(struct partner *p)
 {
+    hibloom *const unwritten = (hibloom *)(void *)p;
+
+    p->filter = p->other = unwritten;
     UNTIL_OK(p, hibloom_open(&p->filter, p->store, filter_name, test_text(&p->mirror.spec)));
     UNTIL_OK(p, hibloom_open(&p->other, p->store, other_name, test_text(&p->mirror.spec)));
 }
