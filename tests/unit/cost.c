@@ -92,7 +92,7 @@ static void the_rates_of_a_small_filter_are_those_of_its_bitmap(void **state)
     const struct cost_server server = {.link_mb_s = COST_LINK_MB_S};
 
     assert_true(rates.adds_new > 5 * rates.adds_new_sent);
-    assert_true(fabs(rates.adds_new * cost_merge_new(&spec, &server, 1000) / 1e9 - 1) < 1e-9);
+    assert_true(fabs(rates.adds_new * cost_bitmaps(&spec, &server, STORE_ADD_NEW, 1000) / 1e9 - 1) < 1e-9);
     spec = test_spec("capacity=10000 error=0.01 window=1h");
     const struct rates window = rates_of(&spec, false);
     assert_true(window.adds_new == window.adds_new_sent && window.adds < rates.adds / 5);
