@@ -94,8 +94,6 @@ static void a_filter_does_over_tls_what_it_does_without(void **state)
     assert_each_once();
 }
 
-/* ---- Refused ------------------------------------------------------------------------------- */
-
 /* The first call fails so, once, and its words have these in them. */
 static void assert_refused(const char *uri, hibloom_status expected, const char *words)
 {
@@ -144,8 +142,6 @@ static void a_handshake_that_stands_still_ends_in_time(void **state)
     assert_in_range(test_now_ms() - before, 200, 10000);
     tls_front_stop(front);
 }
-
-/* ---- It dies --------------------------------------------------------------------------------- */
 
 /* At places spread over the handshake, the greeting and the opening of a filter. */
 static void a_connection_that_is_cut_anywhere_is_made_anew(void **state)

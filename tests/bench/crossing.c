@@ -84,8 +84,6 @@ static void bed_free(struct bed *bed)
     free(bed->asked);
 }
 
-/* ---- A call ----------------------------------------------------------------------------- */
-
 static hibloom_status by_bitmaps(hibloom_store *store, hibloom *filter, enum store_call call, const hibloom_item *items,
                                  size_t n)
 {

@@ -43,8 +43,6 @@ static void print(const char *what, struct redisContext *redis, uint64_t n, uint
     bench_command(redis, "FLUSHALL");
 }
 
-/* ---- A SET ------------------------------------------------------------------------ */
-
 /* A command with a batch of items behind its key; how many of them it counts,
  * or answers 1 for. */
 static uint64_t send_batch(struct redisContext *redis, const char *command, const hibloom_item *items)
@@ -78,8 +76,6 @@ static void measure_set(struct redisContext *redis, const hibloom_item *items, u
         wrong += send_batch(redis, "SMISMEMBER", items + i);
     print("Redis SET", redis, n, asked, wrong, 0.0);
 }
-
-/* ---- A bitmap --------------------------------------------------------------------- */
 
 static uint64_t number_of(const hibloom_item *item)
 {
@@ -141,8 +137,6 @@ static void measure_bitmap(struct redisContext *redis, const hibloom_item *items
         wrong += ask_bitmap(redis, items + i);
     print("exact bitmap", redis, n, asked, wrong, 0.0);
 }
-
-/* ---- Bloom filters ---------------------------------------------------------------- */
 
 static void measure_filter(struct redisContext *redis, const char *what, const char *text, const hibloom_item *items,
                            uint64_t n, uint64_t asked)

@@ -21,8 +21,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- The neighbour ---------------------------------------------------------------- */
-
 struct neighbour {
     pid_t pid;
     double *longest; /* seconds; in memory that is shared with it */
@@ -67,8 +65,6 @@ static void neighbour_stop(struct neighbour *neighbour)
     munmap(neighbour->longest, sizeof(double));
 }
 
-/* ---- The server's own times --------------------------------------------------------- */
-
 /* The longest of all commands but our own here, by name: a line of INFO
  * latencystats each,
  *   latency_percentiles_usec_setrange:p100=8192.511 */
@@ -92,8 +88,6 @@ static double longest_command(struct redisContext *redis, char name[32])
     freeReplyObject(reply);
     return longest * 1e-6;
 }
-
-/* ---- The phases --------------------------------------------------------------------- */
 
 struct stage {
     struct redisContext *redis;

@@ -7,8 +7,6 @@
 #include <pty.h>
 #include <sys/stat.h>
 
-/* ---- save and restore ------------------------------------------------------------ */
-
 static void restore_makes_again_what_was_saved(void **state)
 {
     char name[TEST_NAME_SIZE], *dir = temp_dir_make(), *file = temp_dir_path(dir, "file");

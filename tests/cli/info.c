@@ -6,8 +6,6 @@
 #include <inttypes.h>
 #include <math.h>
 
-/* ---- info ------------------------------------------------------------------------- */
-
 static void info_says_what_the_library_does(void **state)
 {
     char name[TEST_NAME_SIZE], all[SPEC_TEXT_SIZE + 1024];

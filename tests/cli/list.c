@@ -10,8 +10,6 @@ static int set_up(void **state)
     return setenv("HIBLOOM_URL", redis_server_uri(server), 1);
 }
 
-/* ---- list --------------------------------------------------------------------------- */
-
 #define HEAD "size (KB=2^10)       fill       used  time to live  kind      name\n"
 
 static void list_shows_size_fill_use_and_time_to_live(void **state)
@@ -153,8 +151,6 @@ static void a_damaged_filter_is_complained_of_and_the_others_are_shown(void **st
     assert_non_null(strstr(p->complained.data, "hibloom repair rude?]0;?\n")); /* no command to a terminal */
     assert_null(strchr(p->complained.data, '\x1b'));
 }
-
-/* ---- watch ---------------------------------------------------------------------------- */
 
 static void a_watch_prints_a_line_each_time_and_follows_the_name(void **state)
 {

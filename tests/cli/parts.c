@@ -10,8 +10,6 @@
 #include "../../programs/progress.c"
 #include "cli/program.h"
 
-/* ---- Standard input, exchanged for a while ------------------------------------ */
-
 static int real_stdin;
 
 static int keep_stdin(void **state)
@@ -55,8 +53,6 @@ static enum input_status read_all(struct text *lines)
     input_close(&in);
     return status;
 }
-
-/* ---- Lines ---------------------------------------------------------------------- */
 
 static void lines_are_whole_wherever_a_read_ends(void **state)
 {
@@ -120,8 +116,6 @@ static void a_line_has_a_longest_length(void **state)
         text_free(&lines);
     }
 }
-
-/* ---- Gauges: a filter that is listed twice, which no server of the tests does ---------- */
 
 const char *spec_kind(const char *spec)
 {

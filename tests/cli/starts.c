@@ -6,8 +6,6 @@
 
 #include <sqlite3.h>
 
-/* ---- dedup ------------------------------------------------------------------------ */
-
 static void two_cleaners_hand_on_each_line_once(void **state)
 {
     enum { LINES = 2000, DISTINCT = 500 };
@@ -53,8 +51,6 @@ static void a_cleaner_takes_the_last_line_as_it_is_and_refuses_a_longer_one(void
     assert_int_equal(p->exit, 1);
     free(line);
 }
-
-/* ---- shield ------------------------------------------------------------------------ */
 
 enum { GOODS = 1000, REQUESTS = 5000 };
 
@@ -109,8 +105,6 @@ static void a_shield_answers_as_the_database_and_saves_its_queries(void **state)
     redis_server_stop(server);
 }
 
-/* ---- async_... ---------------------------------------------------------------------- */
-
 static void each_loop_asks_what_is_new(void **state)
 {
     static const char *const examples[] = {"async_libevent", "async_libuv", "async_libev", "async_poll"};
@@ -130,8 +124,6 @@ static void each_loop_asks_what_is_new(void **state)
         assert_int_equal(p->exit, 1);
     }
 }
-
-/* ---- All of them ----------------------------------------------------------------- */
 
 /* $0 is the command, and the libraries are beside it: they pose as installed.
  * They may be instrumented, so what they need in turn is not looked for. */

@@ -2,8 +2,6 @@
  * are full, files that are closed. */
 #include "cli/program.h"
 
-/* ---- Pipes -------------------------------------------------------------------------- */
-
 static void uniq_is_as_prompt_as_its_input(void **state)
 {
     struct program p;
@@ -71,8 +69,6 @@ static void a_closed_pipe_is_trouble_where_its_signal_is_ignored(void **state)
     assert_string_equal(p.complained.data, "hibloom: write error: Broken pipe\n");
     program_free(&p);
 }
-
-/* ---- Files ---------------------------------------------------------------------------- */
 
 /* A run with its input and output as given that must exit and complain so. */
 static void assert_run_on(int in, int out, int exit_status, const char *complained, const char *const args[])

@@ -6,8 +6,6 @@
 #define SEEDED "capacity=100000 error=1e-12 seed=5eed"
 #define WHOLE "hash=xxh3 bits=5750000 hashes=40 seed=5eed"
 
-/* ---- merge ------------------------------------------------------------------------ */
-
 static void merge_adds_what_is_in_all_of_them(void **state)
 {
     const char *all = TEST_NAME, *one = TEST_NAME, *two = TEST_NAME;
@@ -42,8 +40,6 @@ static void a_merge_with_a_wrong_name_or_spec_changes_nothing(void **state)
     assert_run("", 2, "", "a sliding window is not merged", "merge", none, all);
 }
 
-/* ---- copy ------------------------------------------------------------------------- */
-
 static void a_copy_is_the_same_filter_elsewhere(void **state)
 {
     struct redis_server *server = redis_server_start(NULL);
@@ -75,8 +71,6 @@ static void a_copy_is_never_a_merge(void **state)
     assert_run("", 2, "", hibloom_strerror(HIBLOOM_EMISMATCH), "copy", from, to);
     assert_run("", 1, "no\ta\nmaybe\tb\n", "", "check", "--bare", to, "-s", WHOLE, "a", "b");
 }
-
-/* ---- compare ---------------------------------------------------------------------- */
 
 #define WORDS(u, i, s) "union items           " u "\nintersection items    " i "\nsimilarity            " s "\n"
 #define JSON(u, i, s) "{\n  \"union_items\": " u ",\n  \"intersection_items\": " i ",\n  \"similarity\": " s "\n}\n"
@@ -124,8 +118,6 @@ static void filters_with_other_seeds_are_refused_with_a_hint_at_copy(void **stat
     assert_int_equal(count_keys(none), 0); /* not made of half of them */
     assert_run("", 1, "no\tb\n", "", "check", a, "b");
 }
-
-/* ---- The command line ---------------------------------------------------------------- */
 
 static void neither_uri_is_ever_said(void **state)
 {

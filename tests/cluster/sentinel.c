@@ -67,8 +67,6 @@ static void what_replicas_have_outlives_a_master(void **state)
     hibloom_store_free(store);
 }
 
-/* ---- Sentinels -------------------------------------------------------------------------------- */
-
 static void a_sentinel_that_is_dead_is_skipped(void **state)
 {
     redis_server_kill(sentinel_watcher(sentinel, 0));
@@ -127,8 +125,6 @@ static void sentinels_may_have_the_same_password(void **state)
     hibloom_store_free(store);
     sentinel_stop(own);
 }
-
-/* ---- Replicas ----------------------------------------------------------------------------------- */
 
 static long long looks_on(const struct redis_server *server)
 {

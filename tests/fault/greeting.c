@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- What is sent -------------------------------------------------------------------- */
-
 #define INFO "*1\r\n$4\r\nINFO\r\n"
 static const struct script_step agreeable[] = {SCRIPT_ACCEPT, SCRIPT_ANSWER("+OK\r\n"), SCRIPT_END};
 
@@ -49,8 +47,6 @@ static void user_password_and_database_arrive_decoded(void **state)
     assert_heard(":%0D%0a%20%C3%A9%ff%7F@", "", "*2\r\n$4\r\nAUTH\r\n$7\r\n\r\n \303\251\377\177\r\n");
     assert_heard(":a:b@", "", "*2\r\n$4\r\nAUTH\r\n$3\r\na:b\r\n");
 }
-
-/* ---- Where it leads, on a real server -------------------------------------------------- */
 
 static void assert_only_in(int db, const char *name)
 {
@@ -96,8 +92,6 @@ static void assert_lets_in(const struct script_step *script, const char *options
     scripted_server_stop(scripted);
 }
 
-/* ---- What may be refused ------------------------------------------------------------- */
-
 static void who_may_not_ask_for_info_is_let_in(void **state)
 {
     static const struct script_step refuses[] = {SCRIPT_ACCEPT, SCRIPT_READ(1), SCRIPT_SEND(REFUSED),
@@ -116,8 +110,6 @@ static void a_client_name_that_is_refused_is_left_out(void **state)
 
     assert_lets_in(refuses, "client_name=crawler-7");
 }
-
-/* ---- The password ------------------------------------------------------------------------------ */
 
 static const char *password;
 static bool was_logged;

@@ -14,8 +14,6 @@ static void let_app(char uri[256])
     snprintf(uri, 256, "redis://app:secret@127.0.0.1:%d", redis_server_port(server));
 }
 
-/* ---- What a connection says when it is made ---------------------------------------- */
-
 /* The words that docs/access.md adds to the lines of tests/fault/acl.c. */
 static const struct word {
     const char *permission, *command;
@@ -93,8 +91,6 @@ static void an_application_learns_of_a_restart_by_info(void **state)
     assert_int_equal(ask_behind_a_restart("ACL SETUSER app reset on >secret " APPLYING), HIBLOOM_ENOTFOUND);
 }
 
-/* ---- Replacing --------------------------------------------------------------------- */
-
 /* A rebuilt filter that may not take the place of the old one keeps its time to live, with which
  * it goes by itself; nor is anything else altered. Without one to replace it is to live for ever. */
 static void a_replace_that_is_denied_changes_nothing(void **state)
@@ -132,8 +128,6 @@ static void a_replace_that_is_denied_changes_nothing(void **state)
     hibloom_store_free(own);
     hibloom_store_free(all);
 }
-
-/* ---- Windows ----------------------------------------------------------------------- */
 
 #define WINDOW "capacity=1000 error=1e-9 window=1000s slices=2"
 
@@ -181,8 +175,6 @@ static void a_window_needs_each_word_and_without_it_nothing_is_emptied(void **st
     assert_int_equal(call_window(APPLYING " +persist", true), HIBLOOM_OK); /* goes on */
     hibloom_store_free(all);
 }
-
-/* ---- Passwords -------------------------------------------------------------------- */
 
 /* The password comes while the store is connected: it is found out when the
  * connection has to be made anew. */

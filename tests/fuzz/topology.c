@@ -113,8 +113,6 @@ static void take_greeting(struct greeting *g, const struct store_settings *setti
     REQUIRE(strstr(error.words, "5ec4e7") == NULL);
 }
 
-/* ---- The store ------------------------------------------------------------------- */
-
 static const char *const uris[KINDS] = {"redis+cluster://127.0.0.1:7000,h:7001", "redis+sentinel://127.0.0.1:26379/m",
                                         "redis+sentinel://u:5ec4e7@127.0.0.1:26379/m/3"};
 

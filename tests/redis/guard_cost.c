@@ -25,8 +25,6 @@ static int tear_down(void **state)
     return proxied_tear_down(state);
 }
 
-/* ---- Segments ---------------------------------------------------------------------- */
-
 enum { SEGMENTS = 256, BATCH = 1000 };
 
 static long long guards_of(hibloom *filter, const hibloom_item *items, size_t n, int kind)
@@ -88,8 +86,6 @@ static void a_batch_asks_each_segment_that_it_touches_once(void **state)
     hibloom_close(filter);
 }
 
-/* ---- Partitions with long names ------------------------------------------------------ */
-
 enum { HASHES = 128, NAME_BYTES = 500, ADDED = 300 };
 
 /* Bytes of a command, as it goes over the wire. */
@@ -130,8 +126,6 @@ static void the_guards_are_a_small_part_where_names_are_long(void **state)
     items_free(items);
     hibloom_close(filter);
 }
-
-/* ---- Clearing ------------------------------------------------------------------------- */
 
 static void one_clear_after_another_costs_a_command_a_key(void **state)
 {

@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- What was named ----------------------------------------------------------------- */
-
 enum { NAMES = 3000 };
 
 struct named {
@@ -79,8 +77,6 @@ static void make_all_kinds(hibloom_store *store)
     make(store, "x[1]", "bits=1000 hashes=3");
 }
 
-/* ---- One server ---------------------------------------------------------------------- */
-
 static void filters_of_all_kinds_are_named_and_nothing_else(void **state)
 {
     hibloom_store *store = test_connect(redis_server_uri(server), NULL);
@@ -134,8 +130,6 @@ static void patterns_are_those_of_redis(void **state)
     assert_in_range(found, 20, 5000);
 }
 
-/* ---- Failures ---------------------------------------------------------------------------- */
-
 static void a_user_is_told_of_what_it_may_read(void **state)
 {
     hibloom_store *store = test_connect(redis_server_uri(server), NULL);
@@ -156,8 +150,6 @@ static void a_user_is_told_of_what_it_may_read(void **state)
     hibloom_store_free(store);
     redisFree(own);
 }
-
-/* ---- Nonsense ------------------------------------------------------------------------------ */
 
 static void assert_nonsense(const struct script_step *script)
 {
@@ -192,8 +184,6 @@ static void nonsense_is_refused(void **state)
     assert_nonsense(long_cursor);
     assert_nonsense(trailer);
 }
-
-/* ---- In memory -------------------------------------------------------------------------------- */
 
 static bool drop(const char *name, void *data)
 {

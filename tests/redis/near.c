@@ -29,8 +29,6 @@ static hibloom *open_near(hibloom_store *store, const char *name, const char *te
 /* With the seed the filter has the same links in each run. */
 #define GROWS "capacity=100 error=0.01 growth=2 seed=5eed"
 
-/* ---- What it costs --------------------------------------------------------------------- */
-
 static void what_is_known_costs_one_guard_a_call(void **state)
 {
     hibloom_store *store = test_store(NULL);

@@ -7,8 +7,6 @@
 #include <hiredis/hiredis.h>
 #include <stdio.h>
 
-/* ---- Redisson's config -------------------------------------------------------------- */
-
 /* The config of a filter of 20001 bits and 5 hashes. */
 static void make_config(redisContext *redis, const char *name)
 {
@@ -37,8 +35,6 @@ static void what_redisson_has_deleted_is_not_found(void **state)
     assert_int_equal(test_command(b->outside, "EXISTS %s {%s}:config", name, name), 0);
     assert_dropped(filter, b->store);
 }
-
-/* ---- What lies beside, and is left alone ----------------------------------------------- */
 
 /* Its config is a hash under the very name. */
 static void the_hash_of_orestes_is_left_alone(void **state)
@@ -77,8 +73,6 @@ static void an_eager_bitmap_of_bloomfilter_rb_is_joined(void **state)
         backend_drop(b, filter);
     }
 }
-
-/* ---- rueidis: the counter ------------------------------------------------------------------ */
 
 /* Its Reset leaves an empty bitmap and the counter at 0, its Delete neither. */
 static void what_rueidis_has_reset_is_not_found(void **state)

@@ -83,8 +83,6 @@ static void assert_rate(const struct spec *spec, const char *what, unsigned foun
     assert_true(fabs(found - n * p) < 4.5 * deviation);
 }
 
-/* ---- Each hash ------------------------------------------------------------------------- */
-
 #define SIP "hash=siphash seed=000102030405060708090a0b0c0d0e0f "
 
 /* Positions of php-mt follow from a crc32: two items with the same one are one to the filter, which adds n / 2^32 to the
@@ -136,8 +134,6 @@ static void each_hash_has_the_rate_that_is_predicted(void **state)
     }
 }
 
-/* ---- Counting filters ----------------------------------------------------------------------- */
-
 /* Half of the items leave, and as many others come, again and again. No item that is in is missed, and nothing is left of
  * what was removed. */
 static void adds_and_removes_keep_the_rate(void **state)
@@ -171,8 +167,6 @@ static void adds_and_removes_keep_the_rate(void **state)
         assert_dropped(filter, store);
     }
 }
-
-/* ---- The polynomial ------------------------------------------------------------------------- */
 
 static void poly_on_uids(void **state)
 {

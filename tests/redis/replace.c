@@ -57,8 +57,6 @@ static void assert_alone(const char *name, const char *item)
     hibloom_close(filter);
 }
 
-/* ---- What Redis and hibloom do -------------------------------------------------------------- */
-
 static void copy_makes_another_one(void **state)
 {
     for (int form = 0; form < FORMS; form++) {
@@ -126,8 +124,6 @@ static void any_form_replaces_any_form(void **state)
             hibloom_close(filter);
         }
 }
-
-/* ---- In memory, in a cluster ------------------------------------------------------------------------ */
 
 static void a_memory_store_replaces_as_a_server_does(void **state)
 {

@@ -66,8 +66,6 @@ static void a_batch_of_many_records_goes_through(void **state)
     }
 }
 
-/* ---- With a server that is more talkative than Redis -------------------------------------- */
-
 static const char *front_uri(const struct tls_front *front, const char *host, const char *query)
 {
     static char uri[512];
@@ -136,8 +134,6 @@ static void the_host_of_the_uri_is_asked_for(void **state)
     tls_front_stop(front);
 }
 
-/* ---- Files ------------------------------------------------------------------------------------ */
-
 static void a_directory_of_authorities_will_do(void **state)
 {
     assert_works(with_options(redis_server_uri(tls_server), "cacertdir=%s", certificates->ca_dir));
@@ -168,8 +164,6 @@ static void a_client_shows_its_certificate(void **state)
                               certificates->client.key));
     redis_server_stop(asking);
 }
-
-/* ---- Many servers -------------------------------------------------------------------------------- */
 
 static void each_node_of_a_cluster_is_reached_over_tls(void **state)
 {

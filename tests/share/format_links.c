@@ -47,8 +47,6 @@ static void assert_both_hold(hibloom *filter, size_t n)
     assert_int_equal(test_count_true(found, ALL), n);
 }
 
-/* ---- In turns ---------------------------------------------------------------------- */
-
 /* Each grows what the other has made, and `stale` has seen none of it. */
 static void they_grow_one_filter_in_turns(void **state)
 {
@@ -154,8 +152,6 @@ static void a_link_of_another_size_is_not_taken_for_one_of_ours(void **state)
     }
 }
 
-/* ---- The rest of its life ------------------------------------------------------------ */
-
 static void what_one_does_to_all_links_the_other_sees(void **state)
 {
     for (int t = 0; t < 2; t++) {
@@ -187,8 +183,6 @@ static void what_one_does_to_all_links_the_other_sees(void **state)
         shared_end();
     }
 }
-
-/* ---- Sliding windows ------------------------------------------------------------------- */
 
 /* What the library adds to them the other one reads, for as long as the library does. */
 static void a_sliding_window_is_read(void **state)

@@ -8,8 +8,6 @@
 #include <string.h>
 #include <strings.h>
 
-/* ---- Answers ---------------------------------------------------------------------------------- */
-
 struct blob write_int(char *end, long long number)
 {
     char *at = end;
@@ -102,8 +100,6 @@ bool fail(struct run *run, const char *format, ...)
     put_line(run, '-', words[4] == '-' ? words + 5 : words);
     return false;
 }
-
-/* ---- Arguments -------------------------------------------------------------------------------- */
 
 struct blob blob_of(const char *text)
 {

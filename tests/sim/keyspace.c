@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Buffers ---------------------------------------------------------------------------------- */
-
 void *resized(void *old, size_t size)
 {
     void *new = realloc(old, size);
@@ -46,8 +44,6 @@ uint64_t mix(uint64_t x)
     x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
     return x ^ x >> 31;
 }
-
-/* ---- Keys ------------------------------------------------------------------------------------- */
 
 /* The last lines spread it: SCAN goes by it. */
 static uint32_t hash_of(struct blob name)
@@ -158,8 +154,6 @@ struct key *key_look(struct run *run, size_t argument)
         key_remove(run->node, key);
     return NULL;
 }
-
-/* ---- The node --------------------------------------------------------------------------------- */
 
 static void drop_all(struct node *node)
 {

@@ -127,8 +127,6 @@ void check_left(const struct call *c, bool unclean)
     times_check_left(c);
 }
 
-/* ---- After all is well ---- */
-
 int oracle_raw_status(int name)
 {
     look_again(name, may_go_by_itself(name), "something");

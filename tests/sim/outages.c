@@ -182,8 +182,6 @@ void restart(int server, uint64_t arg)
     net_at(net_now_us() + 100 + (arg >> 4) % 400000, come_up, s);
 }
 
-/* ---- Conditions ---- */
-
 void end_conditions(void *at)
 {
     struct server *s = at;

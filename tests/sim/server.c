@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Connections ------------------------------------------------------------------------------ */
-
 /* Of those that do nothing here. */
 bool run_ok(struct run *run)
 {
@@ -28,8 +26,6 @@ bool run_time(struct run *run)
     run->node->now_us += run->node->in_script && run->node->version < 70200;
     return put_array(run, 2) && put_number(run, now / 1000000) && put_number(run, now % 1000000);
 }
-
-/* ---- What it says of itself ------------------------------------------------------------------- */
 
 static bool wants(const struct run *run, const char *section)
 {
@@ -103,8 +99,6 @@ bool run_wait(struct run *run)
     return session->waits = true;
 }
 
-/* ---- Cluster ---------------------------------------------------------------------------------- */
-
 static bool is_clustered(struct run *run)
 {
     return run->node->cluster != NULL || fail(run, "This instance has cluster support disabled");
@@ -161,8 +155,6 @@ bool run_cluster_slots(struct run *run)
     }
     return true;
 }
-
-/* ---- Sentinel --------------------------------------------------------------------------------- */
 
 static bool knows(const struct run *run)
 {

@@ -23,8 +23,6 @@ static void give_up(const char *what)
     exit(EXIT_FAILURE);
 }
 
-/* ---- Listening --------------------------------------------------------------- */
-
 void listener_open_unix(struct listener *listener)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -87,8 +85,6 @@ void listener_close(struct listener *listener)
     *listener = (struct listener){.fd = -1};
 }
 
-/* ---- The thread --------------------------------------------------------------- */
-
 void worker_start(struct worker *worker, void *(*run)(void *), void *argument)
 {
     worker->stop = eventfd(0, EFD_CLOEXEC);
@@ -143,8 +139,6 @@ bool worker_send(const struct worker *worker, int fd, const char *bytes, size_t 
     }
     return true;
 }
-
-/* ---- Bytes -------------------------------------------------------------------- */
 
 void bytes_append(struct bytes *bytes, const char *data, size_t len)
 {

@@ -12,8 +12,6 @@ struct sentinel {
     char uri[64 + SENTINEL_SERVERS_MAX * 16];
 };
 
-/* ---- Asking --------------------------------------------------------------------- */
-
 /* A command whose reply only must be no error. */
 #define DO(...) freeReplyObject(redis_server_must(__VA_ARGS__))
 
@@ -51,8 +49,6 @@ static bool sees_all(const struct sentinel *sentinel, const struct redis_server 
     freeReplyObject(reply);
     return sees;
 }
-
-/* ---- Waiting ---------------------------------------------------------------------- */
 
 /* By default they look every 10 s for replicas, and rest for 30 s when they
  * were not scheduled for 2 s. No file keeps this. */
@@ -106,8 +102,6 @@ void sentinel_wait_settled(const struct sentinel *sentinel)
     hurry(sentinel);
     redis_server_wait(sentinel->watchers[0], is_settled, sentinel, "the Sentinels do not settle");
 }
-
-/* ---- Starting ---------------------------------------------------------------------- */
 
 static void start_servers(struct sentinel *sentinel, const struct sentinel_options *options)
 {
@@ -168,8 +162,6 @@ void sentinel_stop(struct sentinel *sentinel)
         redis_server_stop(sentinel->servers[i]);
     free(sentinel);
 }
-
-/* ---- Looking ----------------------------------------------------------------------- */
 
 const char *sentinel_uri(const struct sentinel *sentinel)
 {

@@ -98,8 +98,6 @@ static int lose(int fd, int fault)
     return fail(fault);
 }
 
-/* ---- The calls ------------------------------------------------------------------- */
-
 #define REPLACED __attribute__((visibility("default")))
 #define NEXT(function) \
     static __typeof__(&function) next; \

@@ -110,8 +110,6 @@ static void what_is_no_spec_has_no_rates(void **state)
     assert_true(rates.adds == 1); /* written on HIBLOOM_OK only */
 }
 
-/* ---- The link, by the peers of a store's connections -------------------------- */
-
 /* UDP asks nobody: the peer is only noted. */
 static int socket_to_v4(const char *host)
 {

@@ -26,8 +26,6 @@ static void close_filter(hibloom *filter)
     test_close(filter, store);
 }
 
-/* ---- Pieces ------------------------------------------------------------------- */
-
 /* Neither the caller's buffer nor a filter that came after. */
 static void pieces_of_a_dropped_filter_are_refused_and_change_nothing(void **state)
 {
@@ -57,8 +55,6 @@ static void pieces_of_a_dropped_filter_are_refused_and_change_nothing(void **sta
     close_filter(stale);
 }
 
-/* ---- Names, handles and time -------------------------------------------------------------- */
-
 static void a_refused_open_says_what_to_do(void **state)
 {
     hibloom *filter = open_filter("bits=800 hashes=3 seed=1"), *bare, *none;
@@ -83,10 +79,6 @@ static void a_refused_open_says_what_to_do(void **state)
     assert_dropped(bare, store);
     close_filter(filter);
 }
-
-/* ---- Two filters, and a file ------------------------------------------------------------- */
-
-/* ---- Merging ---------------------------------------------------------------- */
 
 /* What the store is asked for, by a class that is the memory store's and
  * writes it down. */
@@ -173,8 +165,6 @@ static void bits_behind_the_last_of_a_bare_bitmap_stay_there(void **state)
     free(path);
     temp_dir_remove(dir);
 }
-
-/* ---- Comparing ---------------------------------------------------------------- */
 
 static void extremes_are_exact(void **state)
 {

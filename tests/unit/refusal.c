@@ -94,8 +94,6 @@ static void what_to_do_follows_the_words(void **state)
     assert_int_equal(out[5], 7);
 }
 
-/* ---- Within a script --------------------------------------------------------------- */
-
 /* Redis 7 puts the place behind the words. Up to 6 it stands in front: of the
  * error of a command once; of what the script layer refuses itself twice, and
  * there with the '-' of the reply. A script that returns such an error instead of
@@ -154,8 +152,6 @@ static void a_place_in_the_middle_is_no_code(void **state)
     assert_int_equal(refusal_of("ERR Error compiling script (new function): user_script:1: '=' expected"),
                      REFUSAL_OTHER);
 }
-
-/* ---- Slots --------------------------------------------------------------------------- */
 
 static unsigned slot(const char *key)
 {

@@ -105,8 +105,6 @@ static void threads_may_be_refused_at_once(void **state)
     test_close(filter, store);
 }
 
-/* ---- A window that passes meanwhile ---------------------------------------------------------- */
-
 enum { WINDOW_MS = 1000, LONGEST_MS = 2000 };
 
 static uint64_t added_from_ms, added_until_ms;

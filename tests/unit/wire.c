@@ -12,8 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Commands ---------------------------------------------------------------- */
-
 static void commands_are_written_with_lengths(void **state)
 {
     static const char expected[] = "*4\r\n$6\r\nSETBIT\r\n$5\r\na\0%s\n\r\n$20\r\n18446744073709551615\r\n$0\r\n\r\n";
@@ -35,8 +33,6 @@ static void commands_are_written_with_lengths(void **state)
     assert_memory_equal(commands.bytes + commands.len - 14, "*1\r\n$4\r\nPING\r\n", 14);
     commands_free(&commands);
 }
-
-/* ---- Answers ----------------------------------------------------------------- */
 
 /* Feeds the bytes in pieces of `step`; the answer, which must be one. */
 static void read_answer(const char *bytes, size_t len, size_t step, struct reply *reply)
@@ -118,8 +114,6 @@ static void long_answers_are_cut_but_counted(void **state)
     assert_int_equal(reply.count, REPLY_INTEGERS + 5);
     assert_int_equal(reply.integers[REPLY_INTEGERS - 1], 1);
 }
-
-/* ---- Names of keys ----------------------------------------------------------- */
 
 /* In the slot of the key that they are for, and two of them; no name that a
  * caller can give has a zero byte. */
