@@ -13,7 +13,7 @@
  *            that is down costs time, and no answers.
  *   storing  First into the filter, then into the database. So the filter has all that the database has. A process
  *            that dies in between leaves a wrong "maybe", which is harmless. */
-#define _POSIX_C_SOURCE 200809L /* getline, with -std=c11 */
+#define _POSIX_C_SOURCE 200809L /* for getline. NOLINT: POSIX has the name */
 #include <hibloom/hibloom.h>
 #include <sqlite3.h>
 

@@ -70,10 +70,10 @@ static void assert_refused_at_once(const char *uri, const char *words)
 
 static void assert_server_refused(const struct certificate *certificate, const char *options, const char *words)
 {
-    struct redis_server *server = redis_server_start_tls(certificate, NULL);
+    struct redis_server *other = redis_server_start_tls(certificate, NULL);
 
-    assert_refused_at_once(with_options(trusting(redis_server_uri(server)), "%s", options), words);
-    redis_server_stop(server);
+    assert_refused_at_once(with_options(trusting(redis_server_uri(other)), "%s", options), words);
+    redis_server_stop(other);
 }
 
 /* ---- Whom it does not trust ------------------------------------------------------------------- */
@@ -273,18 +273,18 @@ static void a_server_without_tls_is_told_as_such(void **state)
 {
     static const struct script_step plain[] = {SCRIPT_ACCEPT, SCRIPT_SEND("-ERR unknown command\r\n"), SCRIPT_END};
     struct scripted_server *scripted = scripted_server_start_tcp(plain, "127.0.0.1");
-    struct redis_server *redis = redis_server_start_tcp(NULL);
+    struct redis_server *other = redis_server_start_tcp(NULL);
     hibloom_store *store = NULL;
 
     assert_refused(trusting(uri_of_port(scripted_server_port(scripted))),
                    "this port speaks no TLS; the URI begins with redis then");
     /* Redis waits for the end of a line, which may be in there or not. */
-    const hibloom_status status = hibloom_connect(&store, trusting(uri_of_port(redis_server_port(redis))), NULL);
+    const hibloom_status status = hibloom_connect(&store, trusting(uri_of_port(redis_server_port(other))), NULL);
     if (status != HIBLOOM_EIO)
         assert_status(status, HIBLOOM_ETIMEDOUT, store);
     assert_words(store, "speaks no TLS");
     hibloom_store_free(store);
-    redis_server_stop(redis);
+    redis_server_stop(other);
     scripted_server_stop(scripted);
 }
 
