@@ -323,7 +323,7 @@ static void note_told(struct client *c, const struct call *call, hibloom_status 
     if (call->begun_us >= h->told_us && ++h->told > runs)
         fail_call(call, "its handle of '%s' is told %d times of %d other runs of servers", oracle_name(call->name),
                   (int)h->told, (int)runs);
-    /* Who is met a second later may have taken over twice. One that was cut off still gives the map of before. */
+    /* A server that is met a second later may have taken over twice. One that was cut off still gives the map of before. */
     if (world.plan->topology == CLUSTER && !world_had(FAULT_ISOLATE) && h->told > world.other_runs &&
         net_now_us() < world.first_us + 1000000 && net_now_us() > world.young_us)
         fail_call(call, "its handle of '%s' is told %d times, and there were %u other runs of servers",
