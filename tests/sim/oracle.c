@@ -390,7 +390,8 @@ void oracle_end(struct call *c, hibloom_status status, const bool *answers, cons
     watch_check(c, answers);
     /* An add to a window begins with a proof of the root that is no older than 0.1 s (docs/format.md, 16). */
     if (asks(c) && !c->handle_met && !world.stale[c->client] && world.plan->client[c->client].near < 2 &&
-        (!has_several_keys(c->name) || (c->handle_gone && kind_of(c->name)->window && !world_had(FAULT_STRANGER))))
+        (!has_several_keys(c->name) ||
+         (c->handle_gone && kind_of(c->name)->window && !was_expired(c->name) && !world_had(FAULT_STRANGER))))
         fail_call(c, "OK, but the filter that it opened as '%s' was not there", oracle_name(c->name));
     items_check(c, answers);
 }

@@ -116,6 +116,10 @@ static void step_move(void *unused)
     if (move.slot < 0)
         return;
     note(CAUSE_SLOTS);
+    if (source->refuses.loading) { /* it refuses MIGRATE, too */
+        net_at(net_now_us() + move.step_us + 1000, step_move, NULL);
+        return;
+    }
     source->now_us = clock_at(&servers[move.from]);
     node_expire(source); /* what has expired does not move */
     for (size_t i = 0; i < source->key_count && key == NULL; i++)
