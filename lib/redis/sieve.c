@@ -564,6 +564,8 @@ static void again(struct task *task)
 {
     struct sieve *s = (struct sieve *)task;
 
+    for (uint32_t i = 0; i < redis_links(s->filter); i++) /* it may have learned from a server that is none any more */
+        near_forget(redis_link(s->filter, i));
     if (!s->task.adds)
         memset(s->yes, 0, FLAGS_BYTES(s->n));
     if (s->in != s->yes)

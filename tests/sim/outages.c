@@ -161,7 +161,7 @@ void restart(int server, uint64_t arg)
     new_run(s);
     if (s->primary < 0)
         note_run();
-    if (s->primary >= 0 || world.last_us[CAUSE_SLOTS] != 0)
+    else
         world.young_us = net_now_us() + 3000000;
     if (s->primary < 0 && arg % 4 > 1) {
         oracle_before();

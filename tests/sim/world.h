@@ -46,7 +46,7 @@ struct world {
     unsigned take_overs;             /* of replicas, */
     unsigned other_runs;             /* those, other runs of primaries, and slots that have moved; */
     uint64_t first_us;               /* the first one */
-    uint64_t young_us; /* until then a server that has restarted may tell once more: uptimes are whole seconds */
+    uint64_t young_us; /* until then a replica that has restarted may tell once more: uptimes are whole seconds */
     uint64_t filled;   /* items that no oracle asks for */
     struct fiber *fibers[CLIENTS];
     int call[CLIENTS]; /* the ordinal of the client's call, for anchors */
