@@ -15,12 +15,6 @@ bool bulk_can(const struct link *link)
     return !link->bare && bytes * spec_item_keys(link->spec) <= STORE_PIECE;
 }
 
-/* To add with is_new, another client's counter, or the period of a slice, has to be compared where an item is added. */
-static bool may_tell_new(const struct spec *spec)
-{
-    return spec->window == 0 && spec->keys == KEYS_OWN && spec_item_keys(spec) == 1 && !spec->empty_excluded;
-}
-
 bool bulk_pays(enum store_call call, const struct link *link, size_t n, double sent)
 {
     const struct cost_server *to = &link->server->cost;
@@ -28,8 +22,7 @@ bool bulk_pays(enum store_call call, const struct link *link, size_t n, double s
 
     if (!bulk_can(link) || (call != STORE_LOOK && link->server->may_not_merge))
         return false;
-    return (call != STORE_ADD_NEW || may_tell_new(spec)) &&
-           cost_bitmaps(spec, to, call, n) < sent * cost_item(spec, to, call);
+    return cost_bitmaps(spec, to, call, n) < sent * cost_item(spec, to, call);
 }
 
 /* Notes which items are found in the present keys; or new, that is, not in what was there before, nor among the items

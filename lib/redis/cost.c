@@ -79,6 +79,12 @@ static double whole(const struct spec *spec, const struct cost_server *server, s
                                        ceil(bytes / (double)STORE_PIECE) * (double)n * HERE);
 }
 
+/* To add with is_new, another client's counter, or the period of a slice, has to be compared where an item is added. */
+static bool may_tell_new(const struct spec *spec)
+{
+    return spec->window == 0 && spec->keys == KEYS_OWN && spec_item_keys(spec) == 1 && !spec->empty_excluded;
+}
+
 /* Items are not added to counters by merging: each has to be counted. With is_new the bits before are read, too. */
 double cost_bitmaps(const struct spec *spec, const struct cost_server *server, enum store_call call, size_t n)
 {
@@ -87,7 +93,7 @@ double cost_bitmaps(const struct spec *spec, const struct cost_server *server, e
 
     if (call == STORE_LOOK)
         return whole(spec, server, n, READ_MB, 1);
-    if (spec->counters != 0)
+    if (spec->counters != 0 || (call == STORE_ADD_NEW && !may_tell_new(spec)))
         return INFINITY;
     if (call == STORE_ADD_NEW)
         return spec_keys(spec) * MERGE_KEY + whole(spec, server, n, merge_mb + BEFORE_MB + READ_MB, 2);
@@ -117,12 +123,11 @@ hibloom_status cost_rates(const struct spec *spec, bool bitfield, struct rates *
     if (status != HIBLOOM_OK)
         return status;
     const bool may_be_whole = spec->keys == KEYS_OWN, may_merge = may_be_whole && spec->window == 0;
-    const bool may_merge_new = may_merge && spec_item_keys(spec) == 1 && !spec->empty_excluded;
     const double add = cost_item(spec, &server, STORE_ADD) + guards(spec);
     const double add_new = cost_item(spec, &server, STORE_ADD_NEW) + guards(spec);
     const double look = cost_item(spec, &server, STORE_LOOK) + guards(spec);
     const double merge = may_merge ? cost_bitmaps(spec, &server, STORE_ADD, BATCH) : INFINITY;
-    const double merge_new = may_merge_new ? cost_bitmaps(spec, &server, STORE_ADD_NEW, BATCH) : INFINITY;
+    const double merge_new = cost_bitmaps(spec, &server, STORE_ADD_NEW, BATCH);
     const double read = may_be_whole ? cost_bitmaps(spec, &server, STORE_LOOK, BATCH) : INFINITY;
     *out = (struct rates){.adds = 1e6 / fmin(add, merge / BATCH),
                           .adds_new = 1e6 / fmin(add_new, merge_new / BATCH),

@@ -329,12 +329,13 @@ static void note_reply(struct wire *wire, const struct command_seen *seen, struc
         world.redirected_us[wire->client] = net_now_us();
         if (begins_with(reply, "-MOVED") && servers[wire->server].primary >= 0 && !wire->knew)
             world.deposed_us[wire->client] = net_now_us();
-    } else if (begins_with(reply, "-") || demoted) {
-        note(begins_with(reply, "-NOPERM") ? CAUSE_DENIAL : CAUSE_REFUSAL);
-        world.undo_lost |= strcmp(seen->place, "EVAL.undo") == 0;
-    } else if (servers[wire->server].isolated) { /* its heir has the bits, and does not hear of it */
-        world.undo_lost |= strcmp(seen->place, "EVAL.undo") == 0;
+        return;
     }
+    const bool refused = begins_with(reply, "-") || demoted;
+    if (refused)
+        note(begins_with(reply, "-NOPERM") ? CAUSE_DENIAL : CAUSE_REFUSAL);
+    /* The heir of a server that is cut off has the bits, and does not hear of it. */
+    world.undo_lost |= (refused || servers[wire->server].isolated) && strcmp(seen->place, "EVAL.undo") == 0;
 }
 
 static void send_reply(struct wire *wire, struct blob reply)
