@@ -207,7 +207,7 @@ static void check_told(const struct call *c, hibloom_status status)
     const uint64_t now = world_run(root_key(c->name));
     const struct client_settings *s = &world.plan->client[c->client];
 
-    if (status == HIBLOOM_ELOST && c->set && !has_another(c, false) && !c->by_pairs)
+    if (status == HIBLOOM_ELOST && c->set && !c->beside && !c->by_pairs)
         fail_call(c, "it was told that a server is another run, and has added to '%s'", oracle_name(c->name));
     if (status == HIBLOOM_ELOST && n->lost[c->client] != 0) {
         n->told[c->client] = n->lost[c->client];
@@ -294,6 +294,8 @@ void oracle_begin(struct call *c)
     for (struct call *other = calls; other != NULL; other = other->next)
         if (other->name == c->name) {
             c->alone = other->alone = false;
+            c->beside |= other->client == c->client;
+            other->beside |= other->client == c->client;
             c->settled &= ~other->items;
             other->settled &= ~c->items;
             times_meet(c, other);

@@ -37,6 +37,7 @@ struct call {
     uint64_t run;            /* of the root's server, as it began */
     bool knew_run;           /* and whether server 0 had told its client of that */
     bool alone;              /* no other call on the name was on its way meanwhile */
+    bool beside;             /* one of the same client was */
     bool undisturbed;        /* none that may change keys, or times to live */
     bool grows;              /* it has made a link, or told of one */
     uint64_t period;         /* for which it has added to a window; 0: it has not */

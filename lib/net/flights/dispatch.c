@@ -345,7 +345,7 @@ static void take_last(struct carrier *c, struct node *node, struct flight *fligh
     struct call *call = flight->call;
 
     (void)flights_take(&node->sent);
-    if (flight->held == 0 && flight->exchange.of != NULL) /* one of keys: a replica answers TIME and SCAN */
+    if (flight->held == 0 && !flight->unavailable && flight->exchange.of != NULL) /* a replica answers TIME and SCAN */
         node_note_answer(c, node);
     if (flight->held > 0) {
         take_refusal(c, node, flight);
@@ -394,10 +394,12 @@ bool dispatch_take_reply(struct carrier *c, struct node *node, struct flight *fl
         carrier_note_lost(c, node);
     if (refusal == REFUSAL_READONLY && !is_passed_over(c, flight->call, refusal))
         carrier_note_demoted(c, node);
-    if (flight->held == 0 && !(refused && is_held(c, node, flight, refusal)))
+    if (flight->held == 0 && !(refused && is_held(c, node, flight, refusal))) {
+        flight->unavailable |= refusal_status(refusal) == HIBLOOM_EUNAVAILABLE;
         good = deliver(c, node, flight, reply);
-    else
+    } else {
         hold(flight, reply, refused, refusal);
+    }
     if (flight->index + flight->held < flight->exchange.replies)
         return false;
     take_last(c, node, flight, good);

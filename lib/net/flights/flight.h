@@ -48,6 +48,7 @@ struct flight {
     bool after_map;       /* but first the map may tell of a take-over */
     bool asking;          /* in front of each command goes ASKING, */
     bool asked;           /* whose reply has come */
+    bool unavailable;     /* the task has been told that the server cannot serve now */
     bool at_primary;      /* and not at a replica, which did not know */
     unsigned redirects;
     size_t len, room;
