@@ -38,11 +38,11 @@ struct run {
     uint32_t items, first; /* how many, and where they begin in the pipeline */
     const uint64_t *bits;  /* k an item */
     unsigned char *known;  /* enum encoded_bit for each of them */
-    bool cut;              /* a block came shorter than a filter's can be */
     uint32_t *order;       /* spanning: the numbers of its bits by key, */
     uint32_t *from;        /* where in `order` those of a key begin, and behind the last one their number; else NULL */
-    bool resend;           /* its key was cleared before, so nothing was done: it is sent again */
     struct slice_add *slice; /* the call's */
+    bool cut;                /* a block came shorter than a filter's can be */
+    bool resend;             /* its key was cleared before, so nothing was done: it is sent again */
     bool begins;             /* no bits are sent: its key only becomes one of the period */
     bool late;               /* refused at slice->clock_us: this sending has set nothing */
 };

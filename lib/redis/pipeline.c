@@ -46,11 +46,11 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The offsets of item number i of the chunk in its link; the segment. */
-static uint32_t index_item(const struct walk *walk, uint32_t i, const hibloom_item *item, uint64_t *bits)
+/* The offsets of item number i of the chunk in its link, whose hasher this is; the segment. */
+static uint32_t index_item(const struct walk *walk, const struct hasher *hasher, uint32_t i, const hibloom_item *item,
+                           uint64_t *bits)
 {
     const struct chunk *chunk = &walk->chunk;
-    const struct hasher *hasher = &walk->in[chunk->link].hasher;
 
     if (walk->links == 1)
         return hasher->indexes(hasher, item->data, item->len, bits);
@@ -79,6 +79,7 @@ static void fill_chunk(struct walk *walk)
     next_chunk(walk);
     struct chunk *chunk = &walk->chunk;
     const struct link *link = walk->in[chunk->link].link;
+    const struct hasher hasher = positions_hasher(link->spec);
     const uint32_t k = link->spec->hashes, count = (uint32_t)(chunk->end - chunk->base);
 
     for (uint32_t i = 0; i < count; i++) {
@@ -88,7 +89,7 @@ static void fill_chunk(struct walk *walk)
                 flags_set(walk->missing, chunk->link * walk->n + chunk->base + i);
             continue;
         }
-        const uint64_t segment = index_item(walk, i, item, chunk->bits + (size_t)chunk->items * k);
+        const uint64_t segment = index_item(walk, &hasher, i, item, chunk->bits + (size_t)chunk->items * k);
         chunk->at[i] = chunk->items;
         chunk->order[chunk->items++] = segment << 32 | i;
     }
@@ -122,8 +123,8 @@ static bool is_full(const struct walk *walk, const struct pipeline *pipeline, si
 
 static void put_item(struct walk *walk, struct pipeline *pipeline, uint64_t place)
 {
-    const struct walk_link *link = &walk->in[walk->chunk.link];
-    const uint32_t k = link->hasher.hashes, item = (uint32_t)place, segment = (uint32_t)(place >> 32);
+    const struct link *link = walk->in[walk->chunk.link].link;
+    const uint32_t k = link->spec->hashes, item = (uint32_t)place, segment = (uint32_t)(place >> 32);
     const size_t at = pipeline->used;
     struct run *run = &pipeline->run[pipeline->runs - (pipeline->runs > 0)];
 
@@ -137,7 +138,7 @@ static void put_item(struct walk *walk, struct pipeline *pipeline, uint64_t plac
                             .order = pipeline->order,
                             .from = pipeline->from,
                             .slice = walk->slice,
-                            .begins = walk->slice != NULL && encoding_begins_slice(link->link, walk->slice, segment)};
+                            .begins = walk->slice != NULL && encoding_begins_slice(link, walk->slice, segment)};
     }
     run->items++;
     pipeline->item[pipeline->items++] = (uint32_t)(walk->chunk.base - pipeline->base) + item;
@@ -259,13 +260,14 @@ static void estimate(struct walk *walk, const struct link *first, const struct m
     walk->pipelined = one ? 1 : WALK_PIPELINES; /* one that is not full has all */
 }
 
-/* Takes `count` elements from `memory`, or only counts if that is NULL. */
+/* Takes `count` elements from `memory`, or only counts if that is NULL. A call of one item has a dozen small arrays: so
+ * they are aligned no more than they need. */
 static void *take_array_of(unsigned char *memory, size_t *used, size_t count, size_t size)
 {
-    void *array = memory != NULL ? memory + *used : NULL;
+    const size_t unit = size < sizeof(uint64_t) ? size : sizeof(uint64_t), at = (*used + unit - 1) / unit * unit;
 
-    *used += (count * size + 7) / 8 * 8;
-    return array;
+    *used = at + count * size;
+    return memory != NULL ? memory + at : NULL;
 }
 
 /* Flags, none of which is set. */
@@ -286,25 +288,25 @@ static size_t lay_out(struct walk *walk, const struct link *first, uint32_t k, b
 
     walk->in = take_array_of(memory, &used, walk->links, sizeof *walk->in);
     walk->pipelines = take_array_of(memory, &used, walk->pipelined, sizeof *walk->pipelines);
-    walk->missing = answers ? take_flags(memory, &used, walk->n * walk->links) : NULL;
-    walk->late = may_be_late ? take_flags(memory, &used, walk->n) : NULL;
     walk->chunk.values = take_array_of(memory, &used, walk->links > 1 ? walk->chunk_items * VALUES : 0,
                                        sizeof *walk->chunk.values);
     walk->chunk.bits = take_array_of(memory, &used, walk->chunk_items * k, sizeof *walk->chunk.bits);
     walk->chunk.order = take_array_of(memory, &used, walk->chunk_items, sizeof *walk->chunk.order);
-    walk->chunk.at = take_array_of(memory, &used, walk->chunk_items, sizeof *walk->chunk.at);
     for (unsigned w = 0; w < walk->pipelined; w++) {
         of.bits = take_array_of(memory, &used, items * k, sizeof *of.bits);
         of.run = take_array_of(memory, &used, runs, sizeof *of.run);
         of.item = take_array_of(memory, &used, items, sizeof *of.item);
-        of.known = take_array_of(memory, &used, items * k, 1);
-        of.proven = take_array_of(memory, &used, walk->keys, 1);
         of.answers = take_array_of(memory, &used, walk->keys, sizeof *of.answers);
         of.order = spanning ? take_array_of(memory, &used, items * k, sizeof *of.order) : NULL;
         of.from = spanning ? take_array_of(memory, &used, walk->keys + 1, sizeof *of.from) : NULL;
+        of.known = take_array_of(memory, &used, items * k, 1);
+        of.proven = take_array_of(memory, &used, walk->keys, 1);
         if (memory != NULL)
             walk->pipelines[w] = of;
     }
+    walk->chunk.at = take_array_of(memory, &used, walk->chunk_items, sizeof *walk->chunk.at);
+    walk->missing = answers ? take_flags(memory, &used, walk->n * walk->links) : NULL;
+    walk->late = may_be_late ? take_flags(memory, &used, walk->n) : NULL;
     return used;
 }
 
@@ -319,9 +321,7 @@ bool pipeline_make(struct walk *walk, struct link *first, bool answers)
     (void)lay_out(walk, first, most.hashes, answers, walk->memory);
     for (uint32_t i = 0; i < walk->links; i++) {
         struct link *link = link_at(first, i);
-        walk->in[i] = (struct walk_link){.link = link,
-                                         .hasher = positions_hasher(link->spec),
-                                         .mark = walk->encoding->sets ? near_mark(link) : near_mark_to_look(link)};
+        walk->in[i] = (struct walk_link){link, walk->encoding->sets ? near_mark(link) : near_mark_to_look(link)};
     }
     return true;
 }

@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "redis/near.h"
-#include "spec/spec.h"
+#include "spec/positions.h"
 
 #include <string.h>
 

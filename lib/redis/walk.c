@@ -221,7 +221,7 @@ static void take(struct talk *talk, uint32_t tag, uint32_t index, const struct r
 /* Nothing is known of any of its bits. */
 static bool is_unanswered(const struct walk *walk, const struct run *run)
 {
-    const size_t bits = (size_t)run->items * walk->in[run->link].hasher.hashes;
+    const size_t bits = (size_t)run->items * walk->in[run->link].link->spec->hashes;
 
     return run->known[0] == BIT_UNKNOWN && memcmp(run->known, run->known + 1, bits - 1) == 0;
 }
@@ -256,7 +256,7 @@ static void learn_run(const struct walk *walk, const struct pipeline *pipeline, 
 
     for (uint32_t i = 0; near != NULL && i <= run->items; i++)
         if (i == run->items || (absent != NULL && flags_has(absent, flag_of(walk, pipeline, run, i)))) {
-            bits_put(near, run->segment, run->bits + (size_t)from * link->hasher.hashes, i - from);
+            bits_put(near, run->segment, run->bits + (size_t)from * link->link->spec->hashes, i - from);
             from = i + 1;
         }
 }
@@ -271,7 +271,7 @@ static void note_late(const struct walk *walk, const struct pipeline *pipeline, 
  * than never. */
 static void note_missing(const struct walk *walk, const struct pipeline *pipeline, const struct run *run)
 {
-    const uint32_t k = walk->in[run->link].hasher.hashes;
+    const uint32_t k = walk->in[run->link].link->spec->hashes;
     const unsigned char *known = run->known;
 
     for (uint32_t i = 0; walk->missing != NULL && i < run->items; i++, known += k)

@@ -12,7 +12,6 @@
 #include "base/flags.h"
 #include "redis/encoding.h"
 #include "redis/guard.h"
-#include "spec/positions.h"
 
 /* Some items on their way: written, and not answered yet. The items of a call nest. A chunk is hashed at a time. A pipeline
  * is sent at a time, and may go on in the next chunk. A run of it lies in one key of one link (encoding.h). */
@@ -45,7 +44,6 @@ struct chunk {
 /* One of the links that are walked. */
 struct walk_link {
     struct link *link;
-    struct hasher hasher;
     uint64_t mark; /* near_mark when the walk began */
 };
 
