@@ -3,14 +3,14 @@
 #ifndef HIBLOOM_CALL_H
 #define HIBLOOM_CALL_H
 
-#include "base/flags.h"
 #include "net/flights/carrier.h"
 
-/* A key of the call that a node gave an answer for. There WAIT goes behind a write to this key. */
+/* With min_replicas: a node that carried out commands of the call. There WAIT goes behind a write to the last key that it
+ * gave an answer for. */
 struct touched {
     struct touched *next;
     const struct node *node;
-    char key[KEYS_SIZE];
+    char key[KEYS_SIZE]; /* "": none */
 };
 
 struct call {
@@ -22,13 +22,16 @@ struct call {
     struct flights waiting; /* to be sent: at wake_at, or once it is known where to */
     uint64_t wake_at;       /* the call sleeps until then, also in a pause of its task's; 0: it does not */
     uint64_t heard_ns;      /* when its filter was last shown: before the call, or the last answered flight's writing */
-    unsigned late;          /* 1: its answer was old at the read; 2: the next one, too: the server is slow */
     uint64_t slow_ns;       /* the round trip of the last proof */
     uint64_t deadline;      /* 0: none */
     uint64_t retry_until;   /* 0: nothing has failed since the last answer */
+    unsigned late;          /* 1: its answer was old at the read; 2: the next one, too: the server is slow */
     unsigned attempts;      /* to send again, since the last answer */
     unsigned tried;         /* for the error's words: sendings of what it failed of; 0: one */
     uint64_t restarts; /* the store's as its first command was carried out; UINT64_MAX: call_note_loss was called */
+    unsigned sent;     /* flights that went to a connection; those that wait for its greeting did not */
+    unsigned flights;  /* so many were made */
+    unsigned proving;  /* those of which the guard goes alone */
     unsigned replicas_left; /* nodes whose answer to WAIT is to come */
     bool wait_asked;        /* WAIT was sent, at the end */
     bool keeps;             /* it was sent in the middle; */
@@ -36,16 +39,12 @@ struct call {
     bool anew;              /* it began again, as a server was lost: from then on no answer is progress */
     bool at_primary;        /* replicas are not asked: one did not know the filter */
     bool astray;            /* it has failed, and no locations were known while it took back its writes */
-    unsigned sent;          /* flights that went to a connection; those that wait for its greeting did not */
-    unsigned flights;       /* so many were made */
-    unsigned proving;       /* those of which the guard goes alone */
-    bool carried_out;       /* at least one command was carried out */
     bool runnable;          /* in carrier.runnable */
     bool done;
-    const struct node *at;                /* where it failed, */
-    uint64_t revivals;                    /* and as many connections had been made for failed calls by then */
-    unsigned char touched[NODES_MAX / 8]; /* flags of nodes: it carried out commands of it */
-    struct touched *keys;                 /* the last one of each of these nodes, for WAIT */
+    const struct node *at;   /* where it failed, */
+    uint64_t revivals;       /* and as many connections had been made for failed calls by then */
+    uint64_t nodes;          /* that carried out commands of it: a bit for each number modulo 64; 0: none did */
+    struct touched *touched; /* these nodes; NULL: there are none, or no min_replicas */
 };
 
 void call_set_runnable(struct carrier *, struct call *);       /* its task goes on */

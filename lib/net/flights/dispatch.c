@@ -376,10 +376,10 @@ static void take_last(struct carrier *c, struct node *node, struct flight *fligh
 /* A loss before the first command was done is no loss of this call. */
 static void note_carried_out(const struct carrier *c, struct call *call, const struct node *node)
 {
-    if (!call->carried_out)
+    if (call->nodes == 0)
         call->restarts = c->store.server.stats.restarts;
-    call->carried_out = true;
-    flags_set(call->touched, node->number);
+    call->nodes |= UINT64_C(1) << node->number % 64;
+    replicas_note_node(c, call, node);
 }
 
 bool dispatch_take_reply(struct carrier *c, struct node *node, struct flight *flight, struct reply *reply)

@@ -234,7 +234,7 @@ void events_end(struct carrier *c, struct call *call)
         return;
     /* a server that answered nonsense may have lost count of its answers, too */
     for (unsigned i = 0; i < c->topology.count; i++)
-        if (flags_has(call->touched, i))
+        if ((call->nodes >> i % 64 & 1) != 0)
             c->topology.nodes[i]->leave = true;
 }
 

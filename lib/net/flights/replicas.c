@@ -23,39 +23,44 @@ static bool wants_replicas(const struct carrier *c)
 
 static struct touched *find_touched(const struct call *call, const struct node *node)
 {
-    struct touched *touched = call->keys;
+    struct touched *touched = call->touched;
 
     while (touched != NULL && touched->node != node)
         touched = touched->next;
     return touched;
 }
 
+/* Without memory no replica is waited for. So the node counts as one that lost its part. */
+void replicas_note_node(const struct carrier *c, struct call *call, const struct node *node)
+{
+    if (!wants_replicas(c) || find_touched(call, node) != NULL)
+        return;
+    struct touched *touched = alloc.malloc(sizeof *touched);
+    if (touched == NULL) {
+        task_no_memory(call->task);
+        call_note_loss(call);
+        return;
+    }
+    touched->next = call->touched;
+    touched->node = node;
+    touched->key[0] = '\0';
+    call->touched = touched;
+}
+
 void replicas_note(struct carrier *c, const struct node *node, const struct flight *flight)
 {
     const struct exchange *exchange = &flight->exchange;
-    struct call *call = flight->call;
+    struct touched *touched = find_touched(flight->call, node);
 
-    if (node->role == NODE_REPLICA || !wants_replicas(c) || exchange->proof || task_has_failed(call->task) ||
-        exchange->of == NULL)
-        return;
-    struct touched *touched = find_touched(call, node);
-    if (touched == NULL) {
-        touched = alloc.malloc(sizeof *touched);
-        if (touched == NULL) {
-            task_no_memory(call->task);
-            return;
-        }
-        touched->next = call->keys;
-        touched->node = node;
-        call->keys = touched;
-    }
-    (void)keys_name(touched->key, exchange->of, exchange->key);
+    if (touched != NULL && node->role != NODE_REPLICA && !exchange->proof && !task_has_failed(flight->call->task) &&
+        exchange->of != NULL)
+        (void)keys_name(touched->key, exchange->of, exchange->key);
 }
 
 void replicas_forget(struct call *call)
 {
-    for (struct touched *touched; (touched = call->keys) != NULL;) {
-        call->keys = touched->next;
+    for (struct touched *touched; (touched = call->touched) != NULL;) {
+        call->touched = touched->next;
         alloc.free(touched);
     }
 }
@@ -66,7 +71,7 @@ void replicas_forget(struct call *call)
  * its place. */
 static void write_touch(const struct touched *touched, struct commands *out)
 {
-    if (touched != NULL) {
+    if (touched->key[0] != '\0') {
         script_start(out, SCRIPT_TOUCH, 1, 0);
         command_text(out, touched->key);
     } else {
@@ -76,10 +81,9 @@ static void write_touch(const struct touched *touched, struct commands *out)
     }
 }
 
-static struct flight *new_touch(struct carrier *c, struct call *call, struct node *node)
+static struct flight *new_touch(struct carrier *c, struct call *call, struct node *node, const struct touched *touched)
 {
-    const struct touched *touched = find_touched(call, node);
-    const struct exchange exchange = {.replies = 1, .tag = touched != NULL};
+    const struct exchange exchange = {.replies = 1, .tag = touched->key[0] != '\0'};
     struct commands commands = {0};
 
     write_touch(touched, &commands);
@@ -92,13 +96,15 @@ static struct flight *new_touch(struct carrier *c, struct call *call, struct nod
 static void ask_replicas(struct carrier *c, struct call *call)
 {
     for (unsigned i = 0; i < c->topology.count; i++) {
-        if (!flags_has(call->touched, i))
+        struct node *node = c->topology.nodes[i];
+        const struct touched *touched = find_touched(call, node);
+        if (touched == NULL)
             continue;
-        if (c->topology.nodes[i]->role == NODE_REPLICA) { /* deposed since: its writes may be lost */
+        if (node->role == NODE_REPLICA) { /* deposed since: its writes may be lost */
             call_note_loss(call);
             continue;
         }
-        struct flight *flight = new_touch(c, call, c->topology.nodes[i]);
+        struct flight *flight = new_touch(c, call, node, touched);
         if (flight == NULL) {
             task_no_memory(call->task);
             break;
@@ -264,7 +270,7 @@ void replicas_take(struct carrier *c, struct node *node, const struct reply *rep
 
 void replicas_keep(struct carrier *c, struct call *call)
 {
-    call->keeps = wants_replicas(c) && !task_has_failed(call->task) && call->carried_out;
+    call->keeps = wants_replicas(c) && !task_has_failed(call->task) && call->nodes != 0;
     if (call->keeps)
         ask_replicas(c, call);
     if (call->replicas_left == 0)
@@ -288,7 +294,6 @@ static bool begins_again(struct carrier *c, struct call *call)
     if (task->again == NULL || !call_may_retry(c, call) || (!wants_replicas(c) && task->link->spec->counters != 0))
         return false;
     task->again(task);
-    memset(call->touched, 0, sizeof call->touched);
     replicas_forget(call);
     call->wait_asked = false;
     call->anew = true;
@@ -315,7 +320,7 @@ bool replicas_may_end(struct carrier *c, struct call *call)
         call_set_runnable(c, call);
         return false;
     }
-    if (!(call->task->adds || unkept) || task_has_failed(call->task) || !call->carried_out)
+    if (!(call->task->adds || unkept) || task_has_failed(call->task) || call->nodes == 0)
         return true;
     if (call->restarts != c->store.server.stats.restarts) {
         call->restarts = c->store.server.stats.restarts;

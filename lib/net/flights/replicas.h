@@ -22,7 +22,9 @@ void replicas_wait(struct carrier *, struct node *);
 /* A reply to WAIT, or to the write in front of it. */
 void replicas_take(struct carrier *, struct node *, const struct reply *);
 
-/* All replies of an exchange have come. Keeps its key for the touch, until replicas_forget. */
+/* The node has carried out a command of the call. Then all replies of an exchange have come: keeps its key for the
+ * touch, until replicas_forget. */
+void replicas_note_node(const struct carrier *, struct call *, const struct node *);
 void replicas_note(struct carrier *, const struct node *, const struct flight *);
 void replicas_forget(struct call *);
 
