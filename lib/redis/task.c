@@ -45,7 +45,7 @@ void outbox_end_into(struct outbox *outbox, uint32_t index, void *bulk, size_t r
         return;
     struct exchange *exchange = outbox_last(outbox);
     exchange->replies = (uint32_t)(outbox->commands.count - outbox->counted);
-    exchange->end = outbox->commands.len;
+    exchange->end = (uint32_t)outbox->commands.len;
     exchange->bulk = bulk;
     exchange->bulk_room = (uint32_t)room;
     exchange->bulk_index = index;

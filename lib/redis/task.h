@@ -42,10 +42,10 @@
 /* Commands on one key, so in a cluster for one node, and how they are answered. */
 struct exchange {
     const struct link *of; /* whose key number `key` that is; NULL: nobody says */
-    size_t end;            /* of its bytes in the outbox; they begin where those of the one before end */
     const void *payload;   /* if not NULL, the last argument of its one command; it is there until that is answered */
-    void *bulk;            /* if not NULL, where one reply goes, a string of at most bulk_room bytes: */
-    uint32_t bulk_index;   /* this one */
+    void *bulk;            /* if not NULL, where one reply goes, a string of at most bulk_room bytes */
+    uint32_t end;          /* of its bytes in the outbox; they begin where those of the one before end */
+    uint32_t bulk_index;   /* the number of that reply */
     uint32_t bulk_room, payload_len;
     uint32_t tag; /* the task's own */
     uint32_t key;

@@ -149,7 +149,7 @@ void call_end_flight(struct carrier *c, struct flight *flight)
     else if (flight->kind == FLIGHT_TOUCH)
         call->replicas_left--;
     call_set_runnable(c, call);
-    flight_free(flight);
+    flight_free(&c->pool, flight);
 }
 
 static void end_flights(struct carrier *c, struct flights *flights)

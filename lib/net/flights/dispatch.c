@@ -116,7 +116,7 @@ static hibloom_status ask(struct carrier *c, struct node *node, struct error *er
         c->locate.began_ns = 0;
     const hibloom_status status = node_send_flight(c, node, flight, error);
     if (status != HIBLOOM_OK)
-        flight_free(flight);
+        flight_free(&c->pool, flight);
     else
         c->locate.at = node;
     return status;
@@ -357,7 +357,7 @@ static void take_last(struct carrier *c, struct node *node, struct flight *fligh
         call->late = late ? call->late : 0;
         replicas_note(c, node, flight);
         call_set_runnable(c, call);
-        flight_free(flight);
+        flight_free(&c->pool, flight);
     } else {
         flight_end_proof(flight);
         flight->seen_ns = flight->proof_ns;

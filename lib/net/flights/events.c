@@ -259,7 +259,7 @@ static void take_location(struct carrier *c, struct node *node, struct flight *f
     const bool last = flight->index == flight->exchange.replies;
 
     if (last)
-        flight_free(flights_take(&node->sent));
+        flight_free(&c->pool, flights_take(&node->sent));
     dispatch_take_location(c, node, index, last, object);
 }
 

@@ -61,15 +61,14 @@ struct flight *flight_new(struct flight_pool *pool, struct call *call, enum flig
         flight = alloc.malloc(sizeof *flight + room);
     if (flight == NULL)
         return NULL;
-    *flight = (struct flight){.pool = pool,
-                              .call = call,
+    *flight = (struct flight){.call = call,
                               .kind = kind,
                               .order = call != NULL ? call->flights++ : 0,
                               .exchange = *exchange,
                               .carried_out = NO_COMMAND,
                               .doubtful = NO_COMMAND,
-                              .len = len,
-                              .room = room};
+                              .len = (uint32_t)len,
+                              .room = (uint32_t)room};
     if (len > 0)
         memcpy(flight->bytes, bytes, len);
     return flight;
@@ -93,11 +92,10 @@ static void scrap(struct flight *flight)
     alloc.free(flight);
 }
 
-void flight_free(struct flight *flight)
+void flight_free(struct flight_pool *pool, struct flight *flight)
 {
     if (flight == NULL)
         return;
-    struct flight_pool *pool = flight->pool;
     flight_end_proof(flight);
     alloc.free(flight->words);
     if (flight->kind == FLIGHT_GREETING || pool->bytes + flight->room > POOL_BYTES) {

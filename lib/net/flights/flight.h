@@ -26,7 +26,6 @@ struct flight_pool {
 
 struct flight {
     struct flight *next;
-    struct flight_pool *pool;
     struct call *call; /* NULL: none waits for it */
     enum flight_kind kind;
     uint32_t order; /* among those of its call, as its task wrote them */
@@ -34,10 +33,7 @@ struct flight {
     uint64_t number;      /* flights are numbered as they are sent */
     uint32_t index;       /* the reply that is delivered next */
     uint32_t told;        /* replies that the task has had, before an exchange that is `anew` was sent again */
-    bool proving;         /* its last command goes alone (exchange.guarded); */
-    bool proven_late;     /* its answer was old at the read, and it was sent again; */
-    uint32_t resume;      /* then it goes on with the reply of this number */
-    uint64_t proof_ns;    /* when it was written last, with that command or all; 0: never */
+    uint64_t proof_ns;    /* when it was written last, or its last command alone; 0: never */
     uint64_t seen_ns;     /* its filter was there then, as the call or its guard has heard */
     uint32_t held;        /* replies kept from the task; the first is a refusal. Their commands are sent again */
     enum refusal refusal; /* the meaning of the refusal, and its words: */
@@ -50,8 +46,11 @@ struct flight {
     bool asked;           /* whose reply has come */
     bool unavailable;     /* the task has been told that the server cannot serve now */
     bool at_primary;      /* and not at a replica, which did not know */
-    unsigned redirects;
-    size_t len, room;
+    bool proving;         /* its last command goes alone (exchange.guarded); */
+    bool proven_late;     /* its answer was old at the read, and it was sent again; */
+    uint32_t resume;      /* then it goes on with the reply of this number */
+    uint32_t redirects;
+    uint32_t len, room; /* a few pipelines' bytes, or a list of keys, at most */
     char bytes[];
 };
 
@@ -67,7 +66,7 @@ struct flight *flight_new(struct flight_pool *, struct call *, enum flight_kind,
 struct flight *flight_of(struct flight_pool *, struct call *, enum flight_kind, const struct exchange *,
                          struct commands *);
 
-void flight_free(struct flight *);
+void flight_free(struct flight_pool *, struct flight *);
 void flight_pool_free(struct flight_pool *);
 
 /* Where the commands begin whose replies have not been delivered. */

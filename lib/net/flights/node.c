@@ -189,7 +189,7 @@ static void fail_flights(struct carrier *c, struct node *node, struct flights *f
             c->locate.at = NULL;
             c->locate.lost = true;
         }
-        flight_free(flight);
+        flight_free(&c->pool, flight);
     }
 }
 
@@ -384,7 +384,7 @@ void node_take_greeting(struct carrier *c, struct node *node, struct flight *fli
     if (flight->index < flight->exchange.replies)
         return;
     note_greeted(node, flight->proof_ns);
-    flight_free(flights_take(&node->sent));
+    flight_free(&c->pool, flights_take(&node->sent));
     if (!g->again)
         settings_log(c->settings, HIBLOOM_LOG_INFO, "%s: connected", carrier_where(c, node, where, sizeof where));
     if (take_run(c, node)) {

@@ -260,7 +260,7 @@ void replicas_take(struct carrier *c, struct node *node, const struct reply *rep
         take_touched(c, node, flight, reply);
     } else {
         take_wait(c, node, reply);
-        flight_free(flight);
+        flight_free(&c->pool, flight);
     }
 }
 

@@ -86,24 +86,24 @@ void setup_note_link(struct carrier *c, int fd)
         *mb_s = COST_LINK_MB_S;
 }
 
-static void free_flights(struct flights *flights)
+static void free_flights(struct carrier *c, struct flights *flights)
 {
     for (struct flight *flight; (flight = flights_take(flights)) != NULL;)
-        flight_free(flight);
+        flight_free(&c->pool, flight);
 }
 
 void setup_free(struct carrier *c)
 {
     for (struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls)) {
-        free_flights(&call->waiting);
+        free_flights(c, &call->waiting);
         replicas_forget(call);
         outbox_free(&call->outbox);
     }
     for (unsigned i = 0; i < c->topology.count; i++) {
         struct node *node = c->topology.nodes[i];
-        free_flights(&node->sent);
-        free_flights(&node->touched);
-        free_flights(&node->pending);
+        free_flights(c, &node->sent);
+        free_flights(c, &node->touched);
+        free_flights(c, &node->pending);
         c->pipes->close(c, node);
         alloc.free(node->pipe);
     }
