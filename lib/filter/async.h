@@ -23,13 +23,16 @@ struct async {
 
 /* A call that was accepted. Its task lies behind it. */
 struct work {
-    struct call call;
+    union {
+        struct call call;
+        TAILQ_ENTRY(work) in_ended; /* of a work that is no task */
+    };
     struct async *async;
     hibloom *filter, *other; /* it uses them; NULL: none */
     hibloom_done_fn *done;   /* NULL: it was called, or is not to be: results go nowhere */
     void *data;
     uint64_t *told; /* as in struct how, while there is a done */
-    TAILQ_ENTRY(work) in_works, in_ended;
+    TAILQ_ENTRY(work) in_works;
     size_t n; /* items */
     /* Ends the task; hands the results over. Returns the call's status. NULL: there is nothing to do. */
     hibloom_status (*finish)(struct work *, hibloom_status);

@@ -576,13 +576,12 @@ static void again(struct task *task)
     task->status = HIBLOOM_OK;
 }
 
-/* One item more: a call of no items still asks a guard. */
 struct sieve *sieve_begin(struct sieve_inner *inner, const struct policy *policy, enum store_call call,
                           struct link *link, const hibloom_item *items, size_t n)
 {
     const bool adds = call != STORE_LOOK;
     const size_t chunk = policy == &window_policy ? window_most(link, n, adds) : SIEVE_CHUNK;
-    const size_t most = n < chunk ? n + 1 : chunk;
+    const size_t most = n < chunk ? n : chunk;
     const size_t arrays = most * (sizeof(hibloom_item) + sizeof(uint32_t) + sizeof(bool));
     struct sieve *s = alloc.malloc(sizeof *s + arrays + FLAGS_BYTES(n));
 

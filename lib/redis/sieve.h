@@ -44,10 +44,10 @@ struct left_out {
     uint32_t keys;
     bool any;
     bool again;           /* the chunk has begun again: nothing is left out of it any more */
+    uint32_t at;          /* the next key that is proven */
     size_t known, spared; /* near items of the chunk, and of the chunks that have ended */
     uint64_t mark;        /* of all links, as the chunk began: near_mark */
     uint64_t since_ns;    /* the guards of `relied` must be as young as this, or nearly: near_is_fresh */
-    uint32_t at;          /* the next key that is proven */
 };
 
 /* An add to one link, which may look first, or merge bitmaps. */
@@ -73,10 +73,10 @@ struct sieve {
     struct sieve_inner *inner; /* the call's: the task under way, */
     struct links *links;       /* or one of these two. They are large, and rarely wanted */
     struct bulk *bulk;
-    bool walks;                    /* it is the walk: `ended` reads its answers, and frees it */
     void (*ended)(struct sieve *); /* the inner task has, well; NULL: nothing is under way */
     const struct policy *policy;
     struct redis_filter *filter;
+    bool walks;           /* the inner task is the walk: `ended` reads its answers, and frees it */
     bool refused;         /* the bitmaps were not read, or merged: the items go by commands */
     bool denied;          /* a look-up: a root does not tell of the next link, and the server refuses to mend that */
     enum store_call call; /* all but STORE_REMOVE, which is one walk */

@@ -207,8 +207,8 @@ bool task_expect_count(struct task *, const struct reply *, uint32_t i, uint64_t
  * that no status needs memory. */
 struct finding {
     const char *text; /* of the spec, without its seed */
-    enum record_found found;
-    enum record_state state;
+    enum record_found found : 8;
+    enum record_state state : 8;
     bool same_spec, same_generation, same_id;
 };
 

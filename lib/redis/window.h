@@ -53,12 +53,12 @@ size_t window_most(const struct link *, size_t n, bool adds);
 
 /* The state of a call. */
 struct window {
-    unsigned attempts;   /* of the chunk */
-    bool *older;         /* of what is left, an add: it is in, in an older period */
-    unsigned char *what; /* of what is left: enum window_found */
-    unsigned char *has;  /* flags, slice after slice: it is in the bitmaps that were read; NULL: none were */
-    uint32_t read;       /* slices that were */
-    unsigned char clock_text[64];
+    unsigned attempts;             /* of the chunk */
+    uint32_t read;                 /* slices whose bitmaps were */
+    bool *older;                   /* of what is left, an add: it is in, in an older period */
+    unsigned char *what;           /* of what is left: enum window_found */
+    unsigned char *has;            /* flags, slice after slice: it is in the bitmaps that were read; NULL: none were */
+    unsigned char clock_text[32];  /* of TIME: two numbers */
     uint64_t changes;              /* redis_changes as the call began */
     uint64_t clock_us;             /* as it was shown last; 0: not in this call */
     uint64_t looked_ns, looked_us; /* when the look began: here, and by the server's clock */
