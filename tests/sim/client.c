@@ -648,7 +648,7 @@ static hibloom_status call_blocking(struct client *c, const struct step *step)
 {
     struct running *r = &c->running[0];
 
-    world.stale[c->id] = world.by_primary[c->id] = false;
+    world.stale[c->id] = false;
     world.connects[c->id] = world.connects_most[c->id] = 0;
     begin(r, step);
     const hibloom_stats before = stats_of(c);
@@ -916,7 +916,7 @@ static void call_async(struct client *c, const struct step *step)
     while ((r = find_idle(c)) == NULL)
         turn(c);
     if (!is_busy(c))
-        world.stale[c->id] = world.by_primary[c->id] = false;
+        world.stale[c->id] = false;
     begin(r, step);
     const hibloom_status status = do_async(c, r, step);
     if (status != HIBLOOM_OK && r->busy)

@@ -195,7 +195,7 @@ static bool has_met_run(const struct call *c)
 {
     return world.plan->topology == STANDALONE
                ? world_told(c->client, root_key(c->name)) || world_must_have_told(c->begun_us, c->held_us)
-               : world.by_primary[c->client];
+               : world.primary_us[c->client] >= c->begun_us;
 }
 
 /* Each handle is told once of another run of the server. On a loop a call that began earlier may be told, and end later.

@@ -303,7 +303,8 @@ static void note_server(struct wire *wire)
     const bool believes = !wire->knew || world.plan->client[wire->client].from_replicas;
     world.stale[wire->client] |= s->isolated || (lags && believes);
     world.misled[wire->client] |= s->isolated || (lags && !wire->knew);
-    world.by_primary[wire->client] |= s->primary < 0 && wire->server < data_count && !wire->mute;
+    if (s->primary < 0 && wire->server < data_count && !wire->mute)
+        world.primary_us[wire->client] = net_now_us();
     world.connects[wire->client] = 0;
     met[wire->client].runs[wire->server] = s->node.history;
 }

@@ -55,8 +55,8 @@ struct world {
     unsigned connects_most[CLIENTS];
     uint64_t pieces[CLIENTS]; /* of bytes, that each has sent or was sent in its call */
     bool stale[CLIENTS];      /* since the client's call began, a server that is not the truth, or lags, answered it */
-    bool by_primary[CLIENTS]; /* and one that is a primary, or took itself for one */
-    bool misled[CLIENTS];     /* one that it took for a primary, in any call so far: it may act for a lost filter */
+    uint64_t primary_us[CLIENTS]; /* when one that is a primary, or took itself for one, has last answered it */
+    bool misled[CLIENTS];         /* one that it took for a primary, in any call so far: it may act for a lost filter */
 };
 extern struct world world;
 
