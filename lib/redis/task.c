@@ -385,7 +385,6 @@ static void take_step(struct talk *talk, struct outbox *outbox, talk_step *step)
     talk->pipeline = NULL;
     talk->pipelined = false;
     talk->answered = NULL;
-    talk->meanwhile = NULL;
     step(talk, outbox);
 }
 
@@ -398,15 +397,10 @@ static enum task_next talk_next(struct task *task, struct outbox *outbox)
     for (;;) {
         if (write_pipeline(talk, outbox))
             return TASK_SEND;
-        if (talk->outstanding[0] + talk->outstanding[1] != 0) {
-            if (talk->meanwhile != NULL)
-                talk->meanwhile(talk, outbox);
-            talk->meanwhile = NULL;
+        if (talk->outstanding[0] + talk->outstanding[1] != 0)
             return TASK_WAIT;
-        }
         talk_step *step = talk->step;
         if (talk_is_cut(talk) && !talk->cleaning) {
-            outbox_empty(outbox); /* of what was written meanwhile */
             step = talk->cleanup;
             talk->cleaning = true;
             task->cleans = step != NULL;

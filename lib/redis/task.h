@@ -7,8 +7,7 @@
  * implementation of the protocol.
  *
  *     task_next -> TASK_SEND: exchanges lie in the outbox      they are sent, it is called again
- *                  TASK_WAIT: it needs a reply first           task_reply for each of an exchange, then task_next;
- *                                                              what lies in the outbox stays there
+ *                  TASK_WAIT: it needs a reply first           task_reply for each of an exchange, then task_next
  *                  TASK_PAUSE: for task->pause_ms              it is called again after that
  *                  TASK_KEEP: nothing is outstanding           it is called again once replicas have what was done,
  *                                                              where min_replicas wants that
@@ -239,7 +238,6 @@ struct talk {
     talk_pipeline *pipeline;
     talk_take *take;
     void (*answered)(struct talk *, unsigned number); /* a pipeline is, wholly; NULL: nothing to do then */
-    talk_step *meanwhile;                             /* once, while a step's replies are on their way */
     talk_step *cleanup;
     uint64_t begun_ns;       /* by the clock: what a guard proves of a key it proves of no time before that */
     uint32_t outstanding[2]; /* replies, by the pipeline's number; all in [0] where there are none */

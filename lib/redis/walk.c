@@ -118,10 +118,6 @@ static bool write_pipeline(struct talk *talk, struct outbox *outbox, unsigned nu
 
     if (number == walk->pipelined)
         return false; /* the first one had all */
-    if (walk->ahead) {
-        walk->ahead = false;
-        return true;
-    }
     if (write_resends(walk, outbox, number))
         return true;
     if (!pipeline_fill(walk, pipeline)) /* nobody else sends the other one's runs again */
@@ -338,13 +334,6 @@ static void start_proven(struct talk *talk, struct outbox *outbox)
     talk->step = NULL; /* one proof will do */
 }
 
-/* The first pipeline is written while the server answers, so that the proof costs
- * little time. */
-static void write_ahead(struct talk *talk, struct outbox *outbox)
-{
-    walk_of(talk)->ahead = write_pipeline(talk, outbox, 0);
-}
-
 /* The root's guard, and the guard of the key that failed last. Else a caller that ignores errors
  * would send bits to this key again and again. */
 static void prove(struct talk *talk, struct outbox *outbox)
@@ -355,7 +344,6 @@ static void prove(struct talk *talk, struct outbox *outbox)
     for (uint32_t i = 0; i <= suspect; i += suspect > 0 ? suspect : 1)
         guard_ask_alone(link, outbox, i, i);
     talk_then(talk, guard_take_alone, start_proven);
-    talk->meanwhile = write_ahead;
 }
 
 static void rewind_chunk(struct walk *walk)
@@ -420,8 +408,7 @@ static void add_again(struct task *task)
     rewind_chunk(walk);
     for (unsigned w = 0; w < walk->pipelined; w++)
         walk->pipelines[w].items = walk->pipelines[w].runs = 0;
-    walk->started = walk->ahead = false;
-    walk->talk.cleanup = NULL; /* commands that are written now wait for their proof */
+    walk->started = false;
     walk->talk.begun_ns = clock_now_ns();
     walk->talk.step = task->link->bare || walk->encoding->proves ? start : prove;
 }

@@ -79,7 +79,6 @@ struct walk {
     uint8_t clears;                                 /* seen in between: each made it send something again */
     bool started;                                   /* a pipeline was written */
     bool asked_aside;
-    bool ahead; /* the first one was written ahead of the proof's answer */
 };
 
 /* Has each exchange, or the one, bits of all items? */

@@ -18,7 +18,6 @@ struct call {
     TAILQ_ENTRY(call) in_runnable, in_asleep;
     uint64_t number; /* no other call of the store has it */
     struct task *task;
-    struct outbox outbox;
     struct flights waiting; /* to be sent: at wake_at, or once it is known where to */
     uint64_t wake_at;       /* the call sleeps until then, also in a pause of its task's; 0: it does not */
     uint64_t heard_ns;      /* when its filter was last shown: before the call, or the last answered flight's writing */

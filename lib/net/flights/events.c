@@ -14,7 +14,7 @@
 
 static void take_outbox(struct carrier *c, struct call *call)
 {
-    struct outbox *outbox = &call->outbox;
+    struct outbox *outbox = &c->outbox;
     const char *bytes = outbox->commands.len > 0 ? outbox->commands.bytes : ""; /* hibloom_connect's writes none */
     size_t from = 0;
 
@@ -47,26 +47,6 @@ static bool end_unsent(struct carrier *c, struct call *call)
     return true;
 }
 
-/* Asks the task for what is next, and takes it. A call whose task leaves something in the outbox keeps that. */
-static enum task_next ask_task(struct carrier *c, struct call *call)
-{
-    struct outbox *outbox = &call->outbox;
-
-    if (outbox->exchanges == NULL && !outbox->commands.failed) {
-        *outbox = c->outbox;
-        c->outbox = (struct outbox){0};
-    }
-    const enum task_next next = task_next(call->task, outbox);
-    if (next == TASK_SEND)
-        take_outbox(c, call);
-    if (outbox->count == 0 && !outbox->commands.failed) {
-        outbox_free(&c->outbox);
-        c->outbox = *outbox;
-        *outbox = (struct outbox){0};
-    }
-    return next;
-}
-
 /* Does the call end? */
 static bool step(struct carrier *c, struct call *call)
 {
@@ -77,8 +57,9 @@ static bool step(struct carrier *c, struct call *call)
     replicas_note_kept(c, call);
     if (end_unsent(c, call))
         return true;
-    switch (ask_task(c, call)) {
+    switch (task_next(call->task, &c->outbox)) {
     case TASK_SEND:
+        take_outbox(c, call);
         dispatch_call(c, call);
         call_set_runnable(c, call);
         break;
@@ -228,7 +209,6 @@ void events_end(struct carrier *c, struct call *call)
 {
     TAILQ_REMOVE(&c->ended, call, in_calls);
     replicas_forget(call);
-    outbox_free(&call->outbox); /* of one that failed before it was sent */
     task_end(call->task);
     if (call->task->status != HIBLOOM_EPROTO)
         return;

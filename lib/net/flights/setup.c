@@ -97,7 +97,6 @@ void setup_free(struct carrier *c)
     for (struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls)) {
         free_flights(c, &call->waiting);
         replicas_forget(call);
-        outbox_free(&call->outbox);
     }
     for (unsigned i = 0; i < c->topology.count; i++) {
         struct node *node = c->topology.nodes[i];
