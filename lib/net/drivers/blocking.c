@@ -15,7 +15,7 @@ struct blocking {
     struct carrier carrier;
     redisContext *theirs;           /* the caller's connection, if it is borrowed */
     uint64_t heard_ms;              /* when a node was last ready, or the calls began */
-    struct node *waited[NODES_MAX]; /* those that answer or open, in their turn */
+    struct node *waited[NODES_MAX]; /* those that answer or open */
     struct pollfd ready[NODES_MAX];
 };
 
@@ -71,28 +71,15 @@ static const struct pipe_class pipes = {open_pipe, pipes_are_alive, pipes_put, p
 
 /* ---- Waiting --------------------------------------------------------------------------- */
 
-/* When its turn is: those that are being made first, then the one that was sent to first. */
-static uint64_t turn_of(const struct node *node)
-{
-    return node->sent.first != NULL ? node->sent.first->number + 1 : 0;
-}
-
 /* Returns their number. */
 static unsigned find_waited(struct blocking *b)
 {
-    const struct carrier *c = &b->carrier;
-    struct node **waited = b->waited;
+    const struct topology *t = &b->carrier.topology;
     unsigned count = 0;
 
-    for (unsigned i = 0; i < c->topology.count; i++) {
-        struct node *node = c->topology.nodes[i];
-        unsigned at = count;
-        if (!pipes_wait(node))
-            continue;
-        for (count++; at > 0 && turn_of(waited[at - 1]) > turn_of(node); at--)
-            waited[at] = waited[at - 1];
-        waited[at] = node;
-    }
+    for (unsigned i = 0; i < t->count; i++)
+        if (pipes_wait(t->nodes[i]))
+            b->waited[count++] = t->nodes[i];
     return count;
 }
 

@@ -30,7 +30,6 @@ struct flight {
     enum flight_kind kind;
     uint32_t order; /* among those of its call, as its task wrote them */
     struct exchange exchange;
-    uint64_t number;      /* flights are numbered as they are sent */
     uint32_t index;       /* the reply that is delivered next */
     uint32_t told;        /* replies that the task has had, before an exchange that is `anew` was sent again */
     uint64_t proof_ns;    /* when it was written last, or its last command alone; 0: never */

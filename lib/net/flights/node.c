@@ -30,7 +30,6 @@ void node_send(struct carrier *c, struct node *node, struct flight *flight)
         call_end_flight(c, flight);
         return;
     }
-    flight->number = c->numbers++;
     flights_put(&node->sent, flight);
     if (node->unwritten == NULL)
         node->unwritten = flight;
