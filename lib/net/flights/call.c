@@ -50,11 +50,10 @@ static bool has_time(const struct call *call)
     return call->deadline == 0 || clock_now_ms() < call->deadline;
 }
 
-/* The first time has no pause, so it needs nobody to wake it. */
+/* A borrowed connection has no retry_ms. */
 bool call_may_retry(const struct carrier *c, const struct call *call)
 {
-    return c->settings->options.retry_ms != 0 && (call->attempts == 0 || call->wake_at != 0 || carrier_can_wait(c)) &&
-           !c->settings->borrowed && !task_has_failed(call->task) && has_time(call) &&
+    return c->settings->options.retry_ms != 0 && !task_has_failed(call->task) && has_time(call) &&
            (call->retry_until == 0 || clock_now_ms() < call->retry_until);
 }
 
@@ -85,7 +84,7 @@ bool call_must_pause(const struct carrier *c, const struct pause *pause)
     const struct call *first = TAILQ_FIRST(&c->calls);
 
     return first != NULL && TAILQ_NEXT(first, in_calls) != NULL && c->settings->options.retry_ms != 0 &&
-           carrier_can_wait(c) && clock_now_ms() < pause->until;
+           clock_now_ms() < pause->until;
 }
 
 /* Sleeps until then, or an earlier bound of the call. retry_ms does not bound the taking back of bits. */

@@ -5,21 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool is_under_way(const struct node *node)
-{
-    return node->state == NODE_OPENING || node->sent.first != NULL;
-}
-
-bool carrier_can_wait(const struct carrier *c)
-{
-    if (c->timed)
-        return true;
-    for (unsigned i = 0; i < c->topology.count; i++)
-        if (is_under_way(c->topology.nodes[i]))
-            return true;
-    return false;
-}
-
 /* Where that is not fixed, it has to be asked before more is sent. */
 void carrier_note_stale(struct carrier *c)
 {

@@ -107,9 +107,6 @@ void carrier_note_lost(struct carrier *, const struct node *);
  * leads there. */
 void carrier_note_demoted(struct carrier *, struct node *);
 
-/* Is it certain that events_tick will be called again? */
-bool carrier_can_wait(const struct carrier *);
-
 /* Notes why a node is of no use just now. Writes that to the log once, with `more` behind it. The node is of use
  * again. */
 void carrier_note_trouble(struct node *, hibloom_status, const char *words);

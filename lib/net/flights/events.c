@@ -277,7 +277,8 @@ bool events_tick(struct carrier *c)
 
     if (TAILQ_EMPTY(&c->asleep))
         return false;
-    const uint64_t now = carrier_can_wait(c) ? clock_now_ms() : UINT64_MAX;
+    const bool comes_again = c->timed || c->topology.nodes[0]->sent.first != NULL; /* the caller's is one */
+    const uint64_t now = comes_again ? clock_now_ms() : UINT64_MAX;
     if (now < c->wake_at)
         return false;
     c->wake_at = 0;

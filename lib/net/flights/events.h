@@ -31,8 +31,8 @@ void events_reply(struct carrier *, struct node *, struct reply *, const redisRe
 void events_lost(struct carrier *, struct node *, hibloom_status, const char *words);
 uint64_t events_wake_at(const struct carrier *); /* 0: never */
 
-/* Wakes the calls that have slept long enough. Was there any? Where nothing is sure to call this
- * again (carrier_can_wait), that is all of them. */
+/* Wakes the calls that have slept long enough. Was there any? Where neither a timer nor an answer is sure to call this
+ * again, that is all of them. */
 bool events_tick(struct carrier *);
 
 /* A call's failure as the store's error, with the node where it failed. */
