@@ -44,12 +44,12 @@ static void unreserve(struct sieve *s, size_t used)
 }
 
 /* If a server may have forgotten that a link has grown, the call mends that first. Replicas may lack the mended root, so
- * no root counts as reached. */
+ * no root counts as kept. */
 static bool mends(struct sieve *s, void (*then)(struct sieve *))
 {
     if (s->denied || !links_are_in_doubt(s->filter))
         return false;
-    s->growing.reached = s->filter->reached = 0;
+    s->growing.kept = s->filter->kept = 0;
     sieve_reach(s, 0, then);
     return true;
 }
@@ -66,21 +66,21 @@ static void ask_grown_root(struct talk *talk, struct outbox *outbox)
  * replica that does not tell of it takes over. The client that grew the filter may have waited for the replicas,
  * or may not. So this call asks that root, and then waits for its server's replicas, too; once for each handle and
  * link. A link of one key has answered for the items themselves. */
-static void reach_replicas(struct sieve *s)
+static void keep_roots(struct sieve *s)
 {
     struct redis_filter *filter = s->filter;
     const uint32_t older = redis_links(filter) - 1;
-    uint32_t *reached = &s->growing.reached;
+    uint32_t *kept = &s->growing.kept;
 
-    if (mends(s, reach_replicas))
+    if (mends(s, keep_roots))
         return;
     if (!s->task.adds || !s->task.link->server->sends_all)
-        *reached = older;
-    while (*reached < older && redis_link(filter, *reached)->count == 1)
-        ++*reached;
-    if (*reached >= older)
+        *kept = older;
+    while (*kept < older && redis_link(filter, *kept)->count == 1)
+        ++*kept;
+    if (*kept >= older)
         return;
-    sieve_ask(s, redis_link(filter, (*reached)++), ask_grown_root, reach_replicas);
+    sieve_ask(s, redis_link(filter, (*kept)++), ask_grown_root, keep_roots);
 }
 
 static void end_chunk(struct sieve *s)
@@ -279,7 +279,7 @@ static void begin(struct sieve *s)
     const bool reads = may && bulk_pays(STORE_LOOK, s->task.link, s->n, sieve_expect_sent(s));
 
     s->growing.read = 0;
-    s->growing.reached = s->filter->reached;
+    s->growing.kept = s->filter->kept;
     if (reads) /* item by item there need be no memory for it */
         s->in = s->task.adds ? alloc.calloc(FLAGS_BYTES(s->n), 1) : s->yes;
     if (s->in != NULL)
@@ -291,8 +291,8 @@ static void begin(struct sieve *s)
 static void release(struct sieve *s)
 {
     unreserve(s, s->chunk);
-    if (s->task.status == HIBLOOM_OK && s->task.adds && s->filter->reached < s->growing.reached)
-        s->filter->reached = s->growing.reached;
+    if (s->task.status == HIBLOOM_OK && s->task.adds && s->filter->kept < s->growing.kept)
+        s->filter->kept = s->growing.kept;
 }
 
-const struct policy growing_policy = {.begin = begin, .chunk = chunk, .end = reach_replicas, .release = release};
+const struct policy growing_policy = {.begin = begin, .chunk = chunk, .end = keep_roots, .release = release};

@@ -41,7 +41,7 @@
 struct growing {
     uint32_t read;         /* links whose bitmaps were, for all items */
     uint32_t asked;        /* links that have been, for all that is left of the chunk */
-    uint32_t reached;      /* roots of links whose replicas know of the next one, once this call is over */
+    uint32_t kept;         /* roots of links whose replicas know of the next one, once this call is over */
     uint32_t making;       /* links, with the one that it has to make, or has made last; 0: none */
     struct link *reserved; /* where the chunk has its room; NULL: it needs none, or has given it back */
     struct link *counted;  /* the link that is */
