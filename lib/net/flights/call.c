@@ -140,8 +140,8 @@ void call_end_flight(struct carrier *c, struct flight *flight)
     const uint32_t replies = exchange_replies(&flight->exchange);
 
     flight_end_proof(flight);
-    if (flight->index < flight->told)
-        flight->index = flight->told;
+    if (flight->index < flight->delivered)
+        flight->index = flight->delivered;
     if (flight->kind == FLIGHT_TASK)
         for (; flight->index < replies; flight->index++)
             task_reply(call->task, flight->exchange.tag, flight->index, NULL);
@@ -200,7 +200,7 @@ static void tell_refusal(struct flight *flight)
     struct task *task = flight->call->task;
     struct reply reply = {.type = REDIS_REPLY_ERROR,
                           .repeated = flight->index >= flight->doubtful && !task->reads,
-                          .again = flight->index < flight->told};
+                          .again = flight->index < flight->delivered};
 
     if (flight->words == NULL) { /* there was no memory to keep them */
         task_no_memory(task);

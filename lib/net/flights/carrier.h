@@ -54,7 +54,7 @@ struct locate {
     bool asking;           /* a round is under way, */
     struct node *at;       /* and this node is asked; NULL: it has answered, or was lost */
     bool lost;             /* that one gave no locations: the next one follows */
-    bool told;             /* no reply of the node was wrong so far */
+    bool sound;            /* no reply of the node was wrong so far */
     bool knows;            /* after the last round they were not stale; */
     bool hopeless;         /* no node can be reached, which no other try mends */
     struct pause pause;    /* before the next one */

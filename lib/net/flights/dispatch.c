@@ -108,7 +108,7 @@ static hibloom_status ask(struct carrier *c, struct node *node, struct error *er
     const uint32_t replies = topology_ask(&c->topology, c->settings, &commands);
     struct flight *flight = flight_of(&c->pool, NULL, FLIGHT_LOCATE, &(struct exchange){.replies = replies}, &commands);
 
-    c->locate.told = true;
+    c->locate.sound = true;
     if (flight == NULL)
         return error_set(error, HIBLOOM_ENOMEM, "out of memory");
     c->locate.asked_ns = clock_now_ns();
@@ -315,7 +315,7 @@ static bool deliver(struct carrier *c, struct node *node, struct flight *flight,
     bool good = true;
 
     reply->repeated = index >= flight->doubtful && !task->reads;
-    reply->again = index < flight->told;
+    reply->again = index < flight->delivered;
     reply->by_replica = node->role == NODE_REPLICA;
     if (flight->proving)
         good = task_take_guard(task, flight->exchange.tag, reply);
@@ -429,14 +429,14 @@ void dispatch_take_location(struct carrier *c, const struct node *node, uint32_t
 
     if (wrong != NULL) {
         carrier_note_untold(c, node, explain_location(c, reply, wrong, &error), error.words);
-        c->locate.told = false;
+        c->locate.sound = false;
     }
     if (took_over)
         call_tell_all_restart(c, NULL);
     if (!last)
         return;
     c->locate.at = NULL;
-    if (!c->locate.told) {
+    if (!c->locate.sound) {
         ask_next(c);
         return;
     }

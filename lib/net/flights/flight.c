@@ -157,7 +157,7 @@ uint32_t flight_resend(struct flight *flight, bool lost)
     if (from < flight->doubtful)
         flight->doubtful = from;
     if (flight->exchange.anew) { /* the guard would prove answers of another time, or server */
-        flight->told = flight->index > flight->told ? flight->index : flight->told;
+        flight->delivered = flight->index > flight->delivered ? flight->index : flight->delivered;
         flight->index = 0;
     }
     flight->carried_out = NO_COMMAND;

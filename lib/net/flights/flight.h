@@ -31,7 +31,7 @@ struct flight {
     uint32_t order; /* among those of its call, as its task wrote them */
     struct exchange exchange;
     uint32_t index;       /* the reply that is delivered next */
-    uint32_t told;        /* replies that the task has had, before an exchange that is `anew` was sent again */
+    uint32_t delivered;   /* replies that the task has had, before an exchange that is `anew` was sent again */
     uint64_t proof_ns;    /* when it was written last, or its last command alone; 0: never */
     uint64_t seen_ns;     /* its filter was there then, as the call or its guard has heard */
     uint32_t held;        /* replies kept from the task; the first is a refusal. Their commands are sent again */
