@@ -111,7 +111,7 @@ static hibloom_status connect_store(hibloom_store **store, const char *uri, cons
         {"retry", retry, OPTION_RETRY, true},
         {"accept_restarts", "yes", 0, !r->heeds_restarts}, /* a line twice rather than never */
         {"client_name", "hibloom", 0, true},
-        {"link", "1000m", 0, r->planned_link}, /* COST_LINK_MB_S of lib/redis/cost.h */
+        {"link", "1000m", 0, r->planned_link}, /* COST_NETWORK_MB_S of lib/redis/cost.h */
         {"min_replicas", replicas, OPTION_MIN_REPLICAS, false},
         {"read_from", "replicas", OPTION_FROM_REPLICAS, false},
         {"commands", r->bitfield ? "bitfield" : "setbit", OPTION_COMMANDS, false},

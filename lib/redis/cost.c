@@ -37,8 +37,8 @@
  * in its manual). So each key of this size that is made anew costs a page fault for every 4 KB. */
 #define LARGE_BYTES (8u << 20)
 
-/* Each key of a filter that is read or merged takes a round trip. It costs the time of these bytes on the link: a
- * faster link most often has shorter round trips, too. */
+/* Each key of a filter that is read or merged takes a round trip. It costs the time of these bytes on the network: a
+ * faster one most often has shorter round trips, too. */
 #define TRIP_BYTES 1.4e5
 
 /* Bytes of a command for a bit, with key and offset, and of its answer. PART_BYTES: one bit of a BITFIELD. */
@@ -46,9 +46,9 @@
 #define PART_BYTES 32
 #define BLOCK_LOOK_BYTES 130
 
-static double over_link(const struct cost_server *server, double bytes)
+static double over_network(const struct cost_server *server, double bytes)
 {
-    return bytes / server->link_mb_s;
+    return bytes / server->network_mb_s;
 }
 
 double cost_item(const struct spec *spec, const struct cost_server *server, enum store_call call)
@@ -59,15 +59,15 @@ double cost_item(const struct spec *spec, const struct cost_server *server, enum
     const double bits = blocked ? 1 + (k - 1) * SAME_BLOCK : k; /* the number of scattered bits that take as long */
 
     if (call == STORE_LOOK && blocked)
-        return GETRANGE + over_link(server, BLOCK_LOOK_BYTES);
+        return GETRANGE + over_network(server, BLOCK_LOOK_BYTES);
     if (call != STORE_LOOK && spec->counters != 0)
-        return COUNT + k * COUNT_BIT + over_link(server, k * PART_BYTES / 2);
+        return COUNT + k * COUNT_BIT + over_network(server, k * PART_BYTES / 2);
     if (counts || (call == STORE_ADD_NEW && several))
-        return k * SCRIPT_BIT + over_link(server, k * PART_BYTES / 2);
+        return k * SCRIPT_BIT + over_network(server, k * PART_BYTES / 2);
     if (!several && (server->bitfield || call == STORE_ADD_NEW || spec->counters != 0))
         return BITFIELD / encoding_bitfield_items(spec->hashes) +
-               bits * (call == STORE_LOOK ? BITFIELD_GET : BITFIELD_SET) + over_link(server, k * PART_BYTES);
-    return bits * (call == STORE_LOOK ? GETBIT : SETBIT) + over_link(server, k * BIT_BYTES);
+               bits * (call == STORE_LOOK ? BITFIELD_GET : BITFIELD_SET) + over_network(server, k * PART_BYTES);
+    return bits * (call == STORE_LOOK ? GETBIT : SETBIT) + over_network(server, k * BIT_BYTES);
 }
 
 /* All bits go over, so often. All items are gone through for each group of keys that is here at a time. */
@@ -75,7 +75,7 @@ static double whole(const struct spec *spec, const struct cost_server *server, s
 {
     const double bytes = (double)spec_bitmap_bytes(spec) * spec_keys(spec);
 
-    return bytes / 1e6 * mb + times * (over_link(server, bytes + spec_keys(spec) * TRIP_BYTES) +
+    return bytes / 1e6 * mb + times * (over_network(server, bytes + spec_keys(spec) * TRIP_BYTES) +
                                        ceil(bytes / (double)STORE_PIECE) * (double)n * HERE);
 }
 
@@ -117,7 +117,7 @@ static double guards(const struct spec *spec)
  * Another library's filter goes item by item. */
 hibloom_status cost_rates(const struct spec *spec, bool bitfield, struct rates *out)
 {
-    const struct cost_server server = {bitfield, COST_LINK_MB_S};
+    const struct cost_server server = {bitfield, COST_NETWORK_MB_S};
     const hibloom_status status = spec_check(spec);
 
     if (status != HIBLOOM_OK)

@@ -9,13 +9,13 @@
 #include "spec/spec.h"
 
 /* Where the options say nothing: to another machine, and to this one. */
-#define COST_LINK_MB_S 1000.0
-#define COST_LINK_HERE_MB_S 4000.0
+#define COST_NETWORK_MB_S 1000.0
+#define COST_NETWORK_HERE_MB_S 4000.0
 
 /* Where the commands go. */
 struct cost_server {
-    bool bitfield;    /* commands=bitfield */
-    double link_mb_s; /* 10^6 bytes a second between here and there */
+    bool bitfield;       /* commands=bitfield */
+    double network_mb_s; /* 10^6 bytes a second between here and there */
 };
 
 /* Microseconds of an item, by commands, in calls of many; but for STORE_REMOVE. */

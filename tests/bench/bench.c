@@ -130,7 +130,7 @@ long long bench_command(struct redisContext *redis, const char *format, ...)
 void bench_by_commands(hibloom_store *store)
 {
     if (store->class == &redis_store_class)
-        ((struct redis_store *)store)->server.cost.link_mb_s = NAN; /* nothing is less than what costs that */
+        ((struct redis_store *)store)->server.cost.network_mb_s = NAN; /* nothing is less than what costs that */
 }
 
 hibloom_store *bench_choosing_store(const char *uri, const char *commands)

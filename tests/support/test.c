@@ -137,7 +137,7 @@ const char *test_name(char buf[TEST_NAME_SIZE])
 void test_item_by_item(hibloom_store *store, bool always)
 {
     if (store->class == &redis_store_class)
-        ((struct redis_store *)store)->server.cost.link_mb_s = always ? NAN : 1000; /* NAN: nothing is less */
+        ((struct redis_store *)store)->server.cost.network_mb_s = always ? NAN : 1000; /* NAN: nothing is less */
 }
 
 hibloom_store *test_connect_any_way(const char *uri, const hibloom_setup *setup)

@@ -66,7 +66,7 @@ static void layouts_and_commands_are_ranked_as_they_were_measured(void **state)
 /* From which size of a call on it is less work to go by whole bitmaps. */
 static size_t crossing(const struct spec *spec, enum store_call call)
 {
-    const struct cost_server server = {.bitfield = false, .link_mb_s = COST_LINK_MB_S};
+    const struct cost_server server = {.bitfield = false, .network_mb_s = COST_NETWORK_MB_S};
     size_t n = 1;
 
     while (cost_bitmaps(spec, &server, call, n) > (double)n * cost_item(spec, &server, call))
@@ -89,7 +89,7 @@ static void the_rates_of_a_small_filter_are_those_of_its_bitmap(void **state)
 {
     struct spec spec = test_spec("capacity=10000 error=0.01");
     const struct rates rates = rates_of(&spec, false);
-    const struct cost_server server = {.link_mb_s = COST_LINK_MB_S};
+    const struct cost_server server = {.network_mb_s = COST_NETWORK_MB_S};
 
     assert_true(rates.adds_new > 5 * rates.adds_new_sent);
     assert_true(fabs(rates.adds_new * cost_bitmaps(&spec, &server, STORE_ADD_NEW, 1000) / 1e9 - 1) < 1e-9);
@@ -170,9 +170,9 @@ static void end(void)
 
 static double note(struct carrier *c, int fd)
 {
-    setup_note_link(c, fd);
+    setup_note_network(c, fd);
     (void)close(fd);
-    return c->store.server.cost.link_mb_s;
+    return c->store.server.cost.network_mb_s;
 }
 
 static void to_this_machine_it_is_faster(void **state)
@@ -180,11 +180,11 @@ static void to_this_machine_it_is_faster(void **state)
     struct carrier *c = carrier_of("redis://somewhere");
     const int v6 = socket_to_v6("::1");
 
-    assert_true(note(c, socket_to_unix()) == COST_LINK_HERE_MB_S);
-    assert_true(note(c, socket_to_v4("127.0.0.1")) == COST_LINK_HERE_MB_S);
-    assert_true(note(c, socket_to_v4("127.8.0.2")) == COST_LINK_HERE_MB_S);
+    assert_true(note(c, socket_to_unix()) == COST_NETWORK_HERE_MB_S);
+    assert_true(note(c, socket_to_v4("127.0.0.1")) == COST_NETWORK_HERE_MB_S);
+    assert_true(note(c, socket_to_v4("127.8.0.2")) == COST_NETWORK_HERE_MB_S);
     if (v6 >= 0)
-        assert_true(note(c, v6) == COST_LINK_HERE_MB_S);
+        assert_true(note(c, v6) == COST_NETWORK_HERE_MB_S);
     end();
 }
 
@@ -192,10 +192,10 @@ static void the_slowest_connection_counts(void **state)
 {
     struct carrier *c = carrier_of("redis://somewhere");
 
-    assert_true(note(c, socket_to_v4("192.0.2.77")) == COST_LINK_MB_S); /* an address for examples */
-    assert_true(note(c, socket_to_unix()) == COST_LINK_MB_S);
+    assert_true(note(c, socket_to_v4("192.0.2.77")) == COST_NETWORK_MB_S); /* an address for examples */
+    assert_true(note(c, socket_to_unix()) == COST_NETWORK_MB_S);
     end();
-    assert_true(note(carrier_of("redis://somewhere"), -1) == COST_LINK_MB_S);
+    assert_true(note(carrier_of("redis://somewhere"), -1) == COST_NETWORK_MB_S);
     end();
 }
 
@@ -212,7 +212,7 @@ static void what_was_forced_stays(void **state)
 {
     struct carrier *c = carrier_of("redis://somewhere");
 
-    c->store.server.cost.link_mb_s = NAN;
+    c->store.server.cost.network_mb_s = NAN;
     assert_true(isnan(note(c, socket_to_v4("192.0.2.77"))));
     end();
 }

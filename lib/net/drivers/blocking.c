@@ -53,7 +53,7 @@ static hibloom_status open_pipe(struct carrier *c, struct node *node, struct err
     connection->borrowed = true;
     node->state = connection_borrow(connection) == HIBLOOM_OK ? NODE_GREETING : NODE_CLOSED;
     if (node->state == NODE_GREETING)
-        setup_note_link(c, connection->context->fd);
+        setup_note_network(c, connection->context->fd);
     return pipes_take_words(connection, error);
 }
 

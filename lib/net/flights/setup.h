@@ -8,7 +8,7 @@
 bool setup_make(struct carrier *, struct store_settings *, const struct pipe_class *);
 void setup_free(struct carrier *);
 
-/* A new connection. The store's link is its slowest one's, unless the caller has said how fast it is. */
-void setup_note_link(struct carrier *, int fd);
+/* A new connection. The store's network is as fast as the slowest one, unless the caller has said how fast it is. */
+void setup_note_network(struct carrier *, int fd);
 
 #endif
