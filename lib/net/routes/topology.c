@@ -218,14 +218,6 @@ static void empty(struct slot_map *restrict map, const uint16_t *restrict slots)
     }
 }
 
-/* Each step copies the filled part behind itself, which is faster than one slot at a time. */
-static void fill(uint16_t *slots, size_t count, uint16_t number)
-{
-    slots[0] = number;
-    for (size_t done = 1; done < count; done *= 2)
-        memcpy(slots + done, slots, (done < count - done ? done : count - done) * sizeof *slots);
-}
-
 static bool is_greeted(const struct node *node)
 {
     return node->state == NODE_READY || (node->state == NODE_GREETING && node->greeting.again);
@@ -276,7 +268,8 @@ static bool read_range(struct topology *t, const struct node *asked, const redis
     const uint16_t number = primary->number;
     const long long first = range->element[0]->integer, last = range->element[1]->integer;
     map->role[number] = NODE_PRIMARY;
-    fill(map->slots + first, (size_t)(last - first + 1), number);
+    for (long long slot = first; slot <= last; slot++)
+        map->slots[slot] = number;
     for (size_t i = 3; i < range->elements; i++) {
         const struct node *replica = read_node(t, asked, range->element[i]);
         if (replica == NULL)
