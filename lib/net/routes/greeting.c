@@ -6,52 +6,41 @@
 
 #define NO_MASTER "it is no longer a master"
 
-static void write_auth(struct commands *out, const struct store_options *o)
+/* If a step is wanted, it is the next one. */
+static bool takes(struct greeting *g, enum greeting_step step, bool wanted)
 {
-    command_start(out, o->user != NULL ? 3 : 2, "AUTH");
-    if (o->user != NULL)
-        command_text(out, o->user);
-    command_text(out, o->password);
-}
-
-static void write_step(struct commands *out, const struct store_settings *s, enum greeting_step step)
-{
-    switch (step) {
-    case GREETING_AUTH: write_auth(out, &s->options); break;
-    case GREETING_SELECT:
-        command_start(out, 2, "SELECT");
-        command_number(out, s->options.db);
-        break;
-    case GREETING_NAME:
-        command_start(out, 3, "CLIENT");
-        command_text(out, "SETNAME");
-        command_text(out, s->options.client_name);
-        break;
-    case GREETING_READONLY: command_start(out, 1, "READONLY"); break;
-    case GREETING_ROLE: command_start(out, 1, "ROLE"); break;
-    case GREETING_INFO: command_start(out, 1, "INFO"); break;
-    }
+    if (wanted)
+        g->step[g->count++] = step;
+    return wanted;
 }
 
 void greeting_write(struct greeting *g, struct commands *out, const struct store_settings *s, enum node_role role)
 {
-    const bool sentinel = role == NODE_SENTINEL, behind_sentinel = s->uri.kind == URI_SENTINEL;
-    const bool wanted[] = {
-        [GREETING_AUTH] = s->options.password != NULL,
-        [GREETING_SELECT] = s->options.db != 0 && !sentinel,
-        [GREETING_NAME] = s->options.client_name != NULL,
-        [GREETING_READONLY] = role == NODE_REPLICA && !behind_sentinel && s->options.read_from_replicas,
-        [GREETING_ROLE] = role == NODE_PRIMARY && behind_sentinel,
-        [GREETING_INFO] = true,
-    };
+    const struct store_options *o = &s->options;
+    const bool behind_sentinel = s->uri.kind == URI_SENTINEL;
 
     *g = (struct greeting){.role = role};
-    for (size_t step = 0; step < sizeof wanted / sizeof *wanted; step++) {
-        if (!wanted[step])
-            continue;
-        g->step[g->count++] = (enum greeting_step)step;
-        write_step(out, s, (enum greeting_step)step);
+    if (takes(g, GREETING_AUTH, o->password != NULL)) {
+        command_start(out, o->user != NULL ? 3 : 2, "AUTH");
+        if (o->user != NULL)
+            command_text(out, o->user);
+        command_text(out, o->password);
     }
+    if (takes(g, GREETING_SELECT, o->db != 0 && role != NODE_SENTINEL)) {
+        command_start(out, 2, "SELECT");
+        command_number(out, o->db);
+    }
+    if (takes(g, GREETING_NAME, o->client_name != NULL)) {
+        command_start(out, 3, "CLIENT");
+        command_text(out, "SETNAME");
+        command_text(out, o->client_name);
+    }
+    if (takes(g, GREETING_READONLY, role == NODE_REPLICA && !behind_sentinel && o->read_from_replicas))
+        command_start(out, 1, "READONLY");
+    if (takes(g, GREETING_ROLE, role == NODE_PRIMARY && behind_sentinel))
+        command_start(out, 1, "ROLE");
+    if (takes(g, GREETING_INFO, true))
+        command_start(out, 1, "INFO");
 }
 
 void greeting_write_again(struct greeting *g, struct commands *out)
