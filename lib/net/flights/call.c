@@ -157,26 +157,44 @@ static void end_flights(struct carrier *c, struct flights *flights)
         call_end_flight(c, flight);
 }
 
-/* Takes what the call has in the queue out of it. */
-static void recall(struct flights *from, const struct call *call, struct flights *to)
+void call_begin_drop(struct carrier *c, struct call *call)
 {
-    struct flights rest = {0};
+    struct flights waiting = {0};
 
-    for (struct flight *flight; (flight = flights_take(from)) != NULL;)
-        flights_put(flight->call == call ? to : &rest, flight);
-    flights_join(from, &rest);
+    flights_join(&waiting, &call->waiting);
+    call->drops = true;
+    call_wake(c, call);
+    call_set_runnable(c, call); /* one that paused had no flight, whose end would do that */
+    end_flights(c, &waiting);
+}
+
+static void drop_pending(struct carrier *c, struct flights *pending)
+{
+    struct flights all = {0};
+
+    flights_join(&all, pending);
+    for (struct flight *flight; (flight = flights_take(&all)) != NULL;)
+        if (flight->call != NULL && flight->call->drops)
+            call_end_flight(c, flight);
+        else
+            flights_put(pending, flight);
+}
+
+/* A hundred thousand calls may wait for a connection. So their flights are gone through once for all. */
+void call_end_drops(struct carrier *c)
+{
+    for (unsigned i = 0; i < c->topology.count; i++)
+        drop_pending(c, &c->topology.nodes[i]->pending);
+    for (struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls))
+        call->drops = false;
 }
 
 void call_drop_unsent(struct carrier *c, struct call *call)
 {
-    struct flights unsent = {0};
-
-    flights_join(&unsent, &call->waiting);
-    for (unsigned i = 0; i < c->topology.count; i++)
-        recall(&c->topology.nodes[i]->pending, call, &unsent);
-    call_wake(c, call);
-    call_set_runnable(c, call); /* one that paused had no flight, whose end would do that */
-    end_flights(c, &unsent);
+    call_begin_drop(c, call);
+    for (unsigned i = 0; call->flights > 0 && i < c->topology.count; i++)
+        drop_pending(c, &c->topology.nodes[i]->pending);
+    call->drops = false;
 }
 
 void call_note_failure(const struct carrier *c, struct call *call, const struct node *at)
@@ -303,11 +321,16 @@ bool call_missed_restart(const struct carrier *c, const struct call *call)
     return !c->settings->options.accept_restarts && task_missed_restart(call->task, c->store.server.stats.restarts);
 }
 
-void call_tell_restart(struct carrier *c, struct call *call, const struct node *at)
+static void tell_restart(struct carrier *c, struct call *call, const struct node *at)
 {
     if (!task_has_failed(call->task))
         call_note_failure(c, call, at);
     task_tell_restart(call->task, c->store.server.stats.restarts);
+}
+
+void call_tell_restart(struct carrier *c, struct call *call, const struct node *at)
+{
+    tell_restart(c, call, at);
     call_drop_unsent(c, call);
 }
 
@@ -321,6 +344,9 @@ void call_tell_all_restart(struct carrier *c, const struct node *node)
                  carrier_where(c, node, where, sizeof where));
     for (struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls))
         if ((!call->sent || call->task->reads || call->task->removes) && !task_has_failed(call->task) &&
-            call_missed_restart(c, call))
-            call_tell_restart(c, call, node);
+            call_missed_restart(c, call)) {
+            tell_restart(c, call, node);
+            call_begin_drop(c, call);
+        }
+    call_end_drops(c);
 }

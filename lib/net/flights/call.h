@@ -39,6 +39,7 @@ struct call {
     bool at_primary;        /* replicas are not asked: one did not know the filter */
     bool astray;            /* it has failed, and no locations were known while it took back its writes */
     bool runnable;          /* in carrier.runnable */
+    bool drops;             /* its flights that wait for a connection are about to end */
     bool done;
     const struct node *at;   /* where it failed, */
     uint64_t revivals;       /* and as many connections had been made for failed calls by then */
@@ -79,6 +80,10 @@ void call_note_failure(const struct carrier *, struct call *, const struct node 
 /* The call fails. Answers to sent commands still come; others are never sent. */
 void call_give_up(struct carrier *, struct call *, const struct node *at, hibloom_status, const char *words);
 void call_drop_unsent(struct carrier *, struct call *);
+
+/* The same of many calls: begun for each, ended for all. */
+void call_begin_drop(struct carrier *, struct call *);
+void call_end_drops(struct carrier *);
 
 /* Frees a flight. The task gets NULL for replies that have not come. */
 void call_end_flight(struct carrier *, struct flight *);

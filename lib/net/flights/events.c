@@ -169,26 +169,6 @@ void events_go(struct carrier *c)
     settle(c);
 }
 
-/* Flights of those that have failed otherwise take back what they did: they stay. */
-static bool is_canceled(const struct flight *flight, const hibloom *filter)
-{
-    const struct call *call = flight->call;
-
-    return call != NULL && task_is_of(call->task, filter) && call->task->status == HIBLOOM_ECANCELED;
-}
-
-static void drop_canceled(struct carrier *c, struct flights *flights, const hibloom *filter)
-{
-    struct flights all = {0};
-
-    flights_join(&all, flights);
-    for (struct flight *flight; (flight = flights_take(&all)) != NULL;)
-        if (is_canceled(flight, filter))
-            call_end_flight(c, flight);
-        else
-            flights_put(flights, flight);
-}
-
 void events_cancel(struct carrier *c, const hibloom *filter)
 {
     for (struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls)) {
@@ -196,12 +176,12 @@ void events_cancel(struct carrier *c, const hibloom *filter)
             continue;
         task_fail(call->task, HIBLOOM_ECANCELED, "canceled before it was answered");
         call->unkept = false;
-        drop_canceled(c, &call->waiting, filter);
+        if (call->task->status == HIBLOOM_ECANCELED) /* one that has failed otherwise takes back what it did */
+            call_begin_drop(c, call);
         call_wake(c, call);
         call_set_runnable(c, call);
     }
-    for (unsigned i = 0; i < c->topology.count; i++)
-        drop_canceled(c, &c->topology.nodes[i]->pending, filter);
+    call_end_drops(c);
     settle(c);
 }
 
