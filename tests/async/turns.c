@@ -30,6 +30,30 @@ static size_t answered(const struct outcome *outcomes, size_t count)
     return calls;
 }
 
+/* If each took its own out of the queue, this would take the loop minutes. */
+static void many_calls_learn_of_a_restart_at_once(void **state)
+{
+    enum { MANY = 20000 };
+    static struct outcome outcomes[MANY];
+    void *loop = loop_class->open();
+    hibloom_store *async = async_store(loop, with_options(redis_server_uri(server), "retry=20s"), NULL);
+    hibloom *filter = async_filter(loop, async, TEST_NAME, "bits=8192 hashes=4 seed=5eed");
+    struct outcome look;
+
+    assert_int_equal(AWAIT(loop, &look, hibloom_async_contains(filter, "x", 1, &found, on_done, &look)), HIBLOOM_OK);
+    redis_server_kill(server);
+    memset(outcomes, 0, sizeof outcomes);
+    for (size_t i = 0; i < MANY; i++)
+        assert_ok(hibloom_async_contains(filter, "x", 1, &found, on_done, &outcomes[i]), async);
+    redis_server_restart(server);
+    await_all(loop, outcomes, MANY);
+    for (size_t i = 0; i < MANY; i++)
+        assert_int_equal(outcomes[i].status, HIBLOOM_ELOST);
+    hibloom_close(filter);
+    hibloom_store_free(async);
+    close_loop(loop);
+}
+
 /* Megabytes of answers are here, or follow. Behind a second of silence a guard's answer comes alone. */
 static void one_event_takes_a_few_answers(void **state)
 {
@@ -67,6 +91,7 @@ static void one_event_takes_a_few_answers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(many_calls_learn_of_a_restart_at_once),
         cmocka_unit_test(one_event_takes_a_few_answers),
     };
     const int result = run_on_each_loop(tests, sizeof tests / sizeof *tests, set_up, NULL);
