@@ -1,9 +1,10 @@
 /* A server that answers what it should not: one reply of a call is replaced by one of the wrong type, or by bytes that are
  * no reply. The call must fail, and the next one must be right. And a server that is cut off in an add to a filter of
- * rueidis: the counter beside it counts each item once. */
+ * rueidis: the counter beside it counts each item once. In a removal, too: whoever goes on with it may end it first. */
 #include "redis/link.h"
 #include "support/in_time.h"
 #include "support/items.h"
+#include "support/record.h"
 #include "support/served.h"
 #include "support/subject.h"
 #include "support/test.h"
@@ -361,6 +362,37 @@ static void an_add_that_is_cut_counts_its_items_once(void **state)
     items_free(items);
 }
 
+/* Somebody else ends the removal that has begun, before the client is there again. */
+static void end_removal(struct redisContext *context, void *data)
+{
+    struct stored_record root;
+    bool *ended = data;
+
+    if (test_command(redis, "EXISTS gone:0") == 0)
+        return;
+    record_stored(redis, "gone:0", &root);
+    if (root.state == 'x')
+        *ended = test_command(redis, "DEL gone:0 gone:1 gone:2") == 3;
+}
+
+/* The answer to its first command is lost. That command may have removed the filter, so a filter that is gone is OK. */
+static void a_drop_that_others_end_is_ok(void **state)
+{
+    bool ended = false;
+    const hibloom_setup setup = {.size = sizeof setup, .connected = end_removal, .data = &ended};
+    hibloom_store *store = test_connect(with_options(proxy_uri(proxy), "retry=%ums", RETRY_MS), &setup);
+
+    for (unsigned tries = 0; tries < 10 && !ended; tries++) { /* the first answer may be that of a greeting */
+        hibloom *filter = test_open(store, "gone", "bits=384 hashes=3 segments=3");
+        proxy_cut(proxy, PROXY_REPLIES, 0);
+        assert_dropped(filter, store);
+        proxy_heal(proxy);
+    }
+    assert_true(ended);
+    hibloom_store_free(store);
+    proxy_wait_idle(proxy);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -374,6 +406,7 @@ int main(void)
         cmocka_unit_test(a_push_between_replies_is_no_answer),
         cmocka_unit_test(who_is_no_cluster_is_not_redirected),
         cmocka_unit_test(an_add_that_is_cut_counts_its_items_once),
+        cmocka_unit_test(a_drop_that_others_end_is_ok),
     };
 
     return cmocka_run_group_tests(tests, proxied_set_up, proxied_tear_down);
