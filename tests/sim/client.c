@@ -24,9 +24,9 @@ struct running {
     struct call calls[NAMES];
     size_t parts; /* of these */
     struct client *client;
-    hibloom_item items[ITEMS * TIMES_MOST];
-    unsigned char part[ITEMS * TIMES_MOST]; /* of each item */
-    bool answers[ITEMS * TIMES_MOST];
+    hibloom_item items[ITEMS * TIMES_ROOM];
+    unsigned char part[ITEMS * TIMES_ROOM]; /* of each item */
+    bool answers[ITEMS * TIMES_ROOM];
     hibloom_status each[NAMES * ITEMS]; /* by pairs: of each item */
     size_t count;
     bool busy, by_pairs;
@@ -218,7 +218,7 @@ static uint32_t items_of(const struct step *step, size_t part)
 /* The answers as the oracles want them. They last until the next call. */
 static const bool *answers_of(const struct running *r, size_t part)
 {
-    static bool answers[ITEMS * TIMES_MOST];
+    static bool answers[ITEMS * TIMES_ROOM];
     size_t n = 0;
 
     for (size_t i = 0; i < r->count; i++) {
@@ -249,7 +249,7 @@ static void prepare_items(struct running *r, const struct step *step, size_t tim
 static void prepare(struct running *r, const struct step *step)
 {
     const struct client *c = r->client;
-    const size_t times = step->times < TIMES_MOST ? step->times : TIMES_MOST;
+    const size_t times = step->times < TIMES_ROOM ? step->times : TIMES_ROOM;
 
     r->by_pairs = is_by_pairs(step);
     r->parts = parts_of(c, step);
