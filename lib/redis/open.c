@@ -34,7 +34,6 @@ void life_take_place(struct talk *talk, uint32_t tag, uint32_t index, const stru
         task_unexpected(task);
     } else if (place->refused.refusal == REFUSAL_WRONGTYPE) { /* before the spec is known the words name no key */
         place_key(life_of(talk), tag, key);
-        place->refused.status = HIBLOOM_EMISMATCH;
         place->refused.words = task_say(task, "'%s' holds a value that is no string: choose another name", key);
     }
 }
