@@ -258,7 +258,7 @@ check-sanitize:
 # The programs of tests/redis on the simulated server, and those of tests/cluster that only move slots. It has no ACL,
 # replicas, lists, host names, statistics of clients and bytes, or strings that another one sends it; and some end or
 # pause its process.
-NOT_SERVED := bulk connecting list merge presets_changes replace tls
+NOT_SERVED := bulk connecting damage list merge presets_changes replace tls
 check-served: all tests
 	@HIBLOOM_TEST_SERVER=$(abspath $(SIM))/serve $(RUN_TESTS) \
 	    $(BUILD)/tests/cluster/filter \
