@@ -61,13 +61,14 @@ bool links_are_in_doubt(struct redis_filter *filter)
     return must_look(filter) || first_untold(filter) < redis_links(filter);
 }
 
-/* A filter that is removed, or made anew, meanwhile is opened again. */
+/* A filter that is lost, removed, or made anew, meanwhile is opened again. */
 static void open_again(struct links *l)
 {
     if (l->goal != LINKS_OPEN || (l->task.status != HIBLOOM_ENOTFOUND && l->task.status != HIBLOOM_EMISMATCH) ||
         l->attempts++ >= ATTEMPTS)
         return;
     l->task.status = HIBLOOM_OK;
+    l->looked = 0;
     run_root(l);
 }
 
@@ -146,6 +147,7 @@ static void unneeded_dropped(struct links *l)
 {
     task_release(&l->inner);
     task_fail_as(&l->task, l->failed);
+    l->failed.status = HIBLOOM_OK;
     open_again(l);
 }
 
@@ -197,7 +199,8 @@ static struct link *next_link(const struct links *l)
 static void link_has_ttl(struct links *l)
 {
     if (!end_inner(l)) {
-        (void)is_let_off(l);
+        if (!is_let_off(l))
+            open_again(l);
         return;
     }
     l->task.keeps = true;
@@ -315,8 +318,10 @@ static void tell(struct links *l, uint32_t number)
 
 static void looked(struct links *l)
 {
-    if (!end_inner(l))
+    if (!end_inner(l)) {
+        open_again(l);
         return;
+    }
     if (++l->looked >= redis_links(l->filter)) {
         l->filter->looked = l->changes;
         l->looked = 0;

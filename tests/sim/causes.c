@@ -72,7 +72,7 @@ bool has_cause(const struct call *c, hibloom_status status)
     case HIBLOOM_ESERVER: return caused(CAUSE_REFUSAL, since) && (caused(CAUSE_KEYS, 1) || caused(CAUSE_RESTART, 1));
     case HIBLOOM_EDENIED: return caused(CAUSE_DENIAL, since);
     case HIBLOOM_ENOTFOUND:
-        if (has_removed_it(c))
+        if (has_removed_it(c) || (c->verb == VERB_OPEN && !kind->bare)) /* its text has a size, so it makes one */
             return false;
         return life || (c->verb == VERB_LOOK && kind->bare) || c->raw_at_begin != 0;
     case HIBLOOM_EMISMATCH: /* the name of what replaces may have late bits */
