@@ -26,6 +26,14 @@ static bool has_removed_it(const struct call *c)
            !world.stale[c->client] && !world.misled[c->client] && !commands_may_be_late();
 }
 
+/* All clients want the same filter, and neither a stranger nor late bits can have left something else under its name. */
+static bool finds_no_other(const struct call *c)
+{
+    return !kind_of(c->name)->bare && world.plan->sizes == 0 && !world_had(FAULT_STRANGER) && !world_had(FAULT_PAUSE) &&
+           !caused(CAUSE_KILL, 1) && !caused(CAUSE_CONNECTION, 1) && !caused(CAUSE_RESTART, 1) &&
+           !commands_may_be_late();
+}
+
 bool has_cause(const struct call *c, hibloom_status status)
 {
     const uint64_t since = c->begun_us > 10000000 ? c->begun_us - 10000000
@@ -75,7 +83,10 @@ bool has_cause(const struct call *c, hibloom_status status)
         if (has_removed_it(c) || (c->verb == VERB_OPEN && !kind->bare)) /* its text has a size, so it makes one */
             return false;
         return life || (c->verb == VERB_LOOK && kind->bare) || c->raw_at_begin != 0;
-    case HIBLOOM_EMISMATCH: /* the name of what replaces may have late bits */
+    case HIBLOOM_EMISMATCH:
+        if (c->verb == VERB_OPEN && finds_no_other(c))
+            return false;
+        /* the name of what replaces may have late bits */
         return life || c->raw_at_begin != 0 || world.plan->sizes != 0 || (c->verb == VERB_REPLACE && others);
     case HIBLOOM_ECORRUPT: /* a removal that was cut may have taken a link of which no root tells yet */
         return (life && some_key_may_go(c->name)) ||
