@@ -54,6 +54,7 @@ static bool run_replaced(struct subject *subject, const struct call *call, uint6
     bool good = false;
 
     for (int tries = 0; tries < 2 && !good; tries++) {
+        const unsigned connections = proxy_connections(proxy);
         proxy_mark(proxy);
         proxy_replace(proxy, reply, 1, bytes);
         trial.status = call->run(subject);
@@ -67,6 +68,8 @@ static bool run_replaced(struct subject *subject, const struct call *call, uint6
         if (!good && tries > 0)
             fail_trial(&trial);
         subject_check(subject);
+        if (trial.status == HIBLOOM_EPROTO && proxy_connections(proxy) == connections)
+            fail_trial(&trial); /* the server may have lost count of its answers, too */
     }
     return true;
 }
