@@ -1,4 +1,5 @@
-/* What a user may not do: words for connections, databases, replacing and windows; and a server that wants a password. */
+/* What a user may not do: words for connections, databases, replacing, windows and links that no root tells of; and a server
+ * that wants a password. */
 #include "support/acl_lines.h"
 #include "support/served.h"
 #include "support/subject.h"
@@ -178,6 +179,40 @@ static void a_window_needs_each_word_and_without_it_nothing_is_emptied(void **st
 
 /* The password comes while the store is connected: it is found out when the
  * connection has to be made anew. */
+static void assert_found_by(const char *uri)
+{
+    hibloom_store *store = test_connect(uri, NULL);
+    hibloom *filter = test_open(store, "seen", NULL);
+    bool found;
+
+    for (int i = 0; i < 5; i++) {
+        assert_ok(hibloom_contains(filter, &i, sizeof i, &found), store);
+        assert_true(found);
+    }
+    test_close(filter, store);
+}
+
+/* Its server has forgotten that the filter grew. Who may write tells of the link again; others go on without. */
+static void who_may_only_read_asks_a_link_that_no_root_tells_of(void **state)
+{
+    hibloom_store *store = test_connect(redis_server_uri(server), NULL);
+    hibloom *filter = test_open(store, "seen", "capacity=2 error=1e-6 growth=2");
+    char uri[256];
+
+    for (int i = 0; i < 5; i++)
+        assert_ok(hibloom_add(filter, &i, sizeof i, NULL), store);
+    test_command(redis, "EVAL return(redis.call('setrange',KEYS[1],redis.call('strlen',KEYS[1])-55,'r')) 1 seen");
+    let_app(uri);
+    test_command(redis, "ACL SETUSER app reset on >secret " READING);
+    assert_found_by(uri);
+    test_command(redis, "CONFIG SET replica-serve-stale-data yes");
+    test_command(redis, "REPLICAOF 127.0.0.1 1"); /* read-only */
+    assert_found_by(redis_server_uri(server));
+    test_command(redis, "REPLICAOF NO ONE");
+    test_command(redis, "DEL seen seen:+1");
+    test_close(filter, store);
+}
+
 static void a_server_that_wants_a_password(void **state)
 {
     struct subject subject;
@@ -212,6 +247,7 @@ int main(void)
         cmocka_unit_test(an_application_learns_of_a_restart_by_info),
         cmocka_unit_test_setup(a_replace_that_is_denied_changes_nothing, served_leave_nothing),
         cmocka_unit_test_setup(a_window_needs_each_word_and_without_it_nothing_is_emptied, served_leave_nothing),
+        cmocka_unit_test_setup(who_may_only_read_asks_a_link_that_no_root_tells_of, served_leave_nothing),
         cmocka_unit_test(a_server_that_wants_a_password),
     };
 
