@@ -26,6 +26,12 @@ static bool has_removed_it(const struct call *c)
            !world.stale[c->client] && !world.misled[c->client] && !commands_may_be_late();
 }
 
+/* An open begins ten times, and a loss may cost it two of these. */
+static bool is_struck_often(const struct call *c)
+{
+    return world.faults - c->faults >= 5;
+}
+
 /* All clients want the same filter, and neither a stranger nor late bits can have left something else under its name. */
 static bool finds_no_other(const struct call *c)
 {
@@ -80,12 +86,14 @@ bool has_cause(const struct call *c, hibloom_status status)
     case HIBLOOM_ESERVER: return caused(CAUSE_REFUSAL, since) && (caused(CAUSE_KEYS, 1) || caused(CAUSE_RESTART, 1));
     case HIBLOOM_EDENIED: return caused(CAUSE_DENIAL, since);
     case HIBLOOM_ENOTFOUND:
-        if (has_removed_it(c) || (c->verb == VERB_OPEN && !kind->bare)) /* its text has a size, so it makes one */
+        if (c->verb == VERB_OPEN && !kind->bare) /* its text has a size, so it makes one */
+            return is_struck_often(c);
+        if (has_removed_it(c))
             return false;
         return life || (c->verb == VERB_LOOK && kind->bare) || c->raw_at_begin != 0;
     case HIBLOOM_EMISMATCH:
         if (c->verb == VERB_OPEN && finds_no_other(c))
-            return false;
+            return is_struck_often(c);
         /* the name of what replaces may have late bits */
         return life || c->raw_at_begin != 0 || world.plan->sizes != 0 || (c->verb == VERB_REPLACE && others);
     case HIBLOOM_ECORRUPT: /* a removal that was cut may have taken a link of which no root tells yet */
