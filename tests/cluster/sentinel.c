@@ -85,6 +85,9 @@ static void a_master_that_nobody_knows_is_said_in_words(void **state)
     snprintf(uri, sizeof uri, "%s-2", sentinel_uri(sentinel));
     assert_fails(hibloom_connect(&store, uri, NULL), HIBLOOM_EUNAVAILABLE, store, "no master of that name");
     hibloom_store_free(store);
+    snprintf(uri, sizeof uri, "redis+sentinel://%s/m", redis_server_uri(master()) + strlen("redis://"));
+    assert_fails(hibloom_connect(&store, uri, NULL), HIBLOOM_ESERVER, store, "this is no Sentinel but a Redis");
+    hibloom_store_free(store);
 }
 
 /* Sentinels have no password unless they are given one: the URI's is the servers'. */
