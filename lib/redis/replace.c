@@ -8,6 +8,7 @@
  * the two grows meanwhile the newest link that is known here is not the newest any more, which
  * its state says, and nothing is done. */
 #include "redis/replace.h"
+#include "redis/life.h"
 #include "redis/scripts.h"
 #include "spec/spec.h"
 
@@ -147,6 +148,8 @@ static void take_replaced(struct talk *talk, uint32_t tag, uint32_t index, const
     }
 }
 
+static void ask(struct talk *, struct outbox *);
+
 static void judge_replaced(struct talk *talk, struct outbox *outbox)
 {
     struct replacement *r = (struct replacement *)talk;
@@ -159,6 +162,12 @@ static void judge_replaced(struct talk *talk, struct outbox *outbox)
         const uint32_t link = redis_key_of(r->filter, (uint32_t)(TAKEN - r->answer), &i)->number;
         key_at(key, r->name, link, count_of(r->filter, link) > 1, i);
         r->taken = i == 0 ? link : 0;
+        if (r->taken == 0 && r->patience > 0) { /* late bits are soon taken back */
+            r->patience--;
+            talk->task.pause_ms = LIFE_PAUSE_MS;
+            talk_then(talk, NULL, ask);
+            return;
+        }
         task_fail(&talk->task, HIBLOOM_EMISMATCH, "'%s' is no key of a filter '%s': it is not replaced", key, r->name);
     }
 }
@@ -214,7 +223,7 @@ static void check(struct talk *talk, struct outbox *outbox)
 
 void replace_begin(struct replacement *r, struct redis_filter *filter, const char *name, struct redis_filter *old)
 {
-    *r = (struct replacement){.filter = filter, .name = name, .old = old};
+    *r = (struct replacement){.filter = filter, .name = name, .old = old, .patience = LIFE_PATIENCE};
     talk_begin(&r->talk, &filter->first, check);
     r->talk.task.adds = true; /* min_replicas: what replaces must not be forgotten alone */
 }
