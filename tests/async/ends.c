@@ -74,6 +74,46 @@ static void a_server_that_dies_ends_all_calls(void **state)
     redis_server_stop(server);
 }
 
+static int (*real_timer)(void *, int64_t, void **, hibloom_store *);
+static bool timer_fails;
+
+/* As libevent's: the earlier one has gone when the later one fails. */
+static int failing_timer(void *loop, int64_t ms, void **slot, hibloom_store *store)
+{
+    return real_timer(loop, timer_fails ? -1 : ms, slot, store) == 0 && !timer_fails ? 0 : -1;
+}
+
+static void a_timer_that_failed_is_set_again(void **state)
+{
+    struct redis_server *server = redis_server_start(NULL);
+    void *loop = loop_class->open();
+    hibloom_loop functions = loop_class->functions(loop);
+    hibloom_store *async = NULL;
+
+    real_timer = functions.timer;
+    functions.timer = failing_timer;
+    assert_ok(hibloom_async_connect(&async, with_options(redis_server_uri(server), "command_timeout=500ms"), NULL,
+                                    &functions),
+              async);
+    hibloom *filter = async_filter(loop, async, "f", text);
+    redis_server_pause(server);
+    hibloom_store_deadline(async, 10);
+    timer_fails = true;
+    ask(filter, outcomes, 1); /* its time is over sooner than that of the open was */
+    turn(loop, 600);
+    timer_fails = false;
+    ask(filter, outcomes + 1, 1); /* its socket can be written to, which shows that the time is over */
+    await_all(loop, outcomes, 2);
+    hibloom_store_deadline(async, 0);
+    ask(filter, outcomes + 2, 1); /* a new connection, on which nothing comes */
+    await_all(loop, outcomes, 3);
+    assert_int_equal(count_with(outcomes, 3, HIBLOOM_ETIMEDOUT), 3);
+    hibloom_close(filter);
+    hibloom_store_free(async);
+    close_loop(loop);
+    redis_server_stop(server);
+}
+
 /* ---- The filter, the store --------------------------------------------------------- */
 
 static void close_calls_back_before_it_returns(void **state)
@@ -272,6 +312,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_server_that_dies_ends_all_calls),
+        cmocka_unit_test(a_timer_that_failed_is_set_again),
         cmocka_unit_test(close_calls_back_before_it_returns),
         cmocka_unit_test(a_handle_that_is_closed_takes_no_more_calls),
         cmocka_unit_test(free_calls_back_before_it_returns),

@@ -226,8 +226,9 @@ void looped_watch(struct looped *l)
         due = now;
     if (due == 0 || (l->armed_ms != 0 && l->armed_ms <= due))
         return;
-    if (l->loop.timer(l->loop.data, due > now ? (int64_t)(due - now) : 0, &l->slot, l->store) == 0)
-        l->armed_ms = due;
+    /* one that failed may have removed the earlier one: it is set at the next turn */
+    const bool armed = l->loop.timer(l->loop.data, due > now ? (int64_t)(due - now) : 0, &l->slot, l->store) == 0;
+    l->armed_ms = armed ? due : 0;
 }
 
 /* ---- The store --------------------------------------------------------------------- */
