@@ -48,7 +48,8 @@ typedef struct hibloom_loop {
      * is closed; then *slot is NULL again. */
     int (*watch)(void *data, int fd, int events, void **slot, hibloom_store *store);
     /* The store's one timer: it rings once, in `ms` milliseconds, and replaces the earlier one. 0: at the next turn of
-     * the loop. Below 0: never. */
+     * the loop. Below 0: never. If it fails, the store calls it again at its next event or call, and until then nothing
+     * times out. */
     int (*timer)(void *data, int64_t ms, void **slot, hibloom_store *store);
 } hibloom_loop;
 
