@@ -32,12 +32,13 @@ static bool is_struck_often(const struct call *c)
     return world.faults - c->faults >= 5;
 }
 
-/* All clients want the same filter, and neither a stranger nor late bits can have left something else under its name. */
+/* All clients want the same filter, and neither a stranger nor bits that are late, or could not be taken back, can have
+ * left something else under its name. */
 static bool finds_no_other(const struct call *c)
 {
     return !kind_of(c->name)->bare && world.plan->sizes == 0 && !world_had(FAULT_STRANGER) && !world_had(FAULT_PAUSE) &&
-           !caused(CAUSE_KILL, 1) && !caused(CAUSE_CONNECTION, 1) && !caused(CAUSE_RESTART, 1) &&
-           !commands_may_be_late();
+           !names[c->name].unclean && !world.undo_lost && !caused(CAUSE_DENIAL, 1) && !caused(CAUSE_KILL, 1) &&
+           !caused(CAUSE_CONNECTION, 1) && !caused(CAUSE_RESTART, 1) && !commands_may_be_late();
 }
 
 bool has_cause(const struct call *c, hibloom_status status)
