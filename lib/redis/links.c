@@ -64,9 +64,15 @@ bool links_are_in_doubt(struct redis_filter *filter)
 /* A filter that is lost, removed, or made anew, meanwhile is opened again. */
 static void open_again(struct links *l)
 {
-    if (l->goal != LINKS_OPEN || (l->task.status != HIBLOOM_ENOTFOUND && l->task.status != HIBLOOM_EMISMATCH) ||
-        l->attempts++ >= ATTEMPTS)
+    const bool gone = l->task.status == HIBLOOM_ENOTFOUND;
+
+    if (l->goal != LINKS_OPEN || (!gone && l->task.status != HIBLOOM_EMISMATCH))
         return;
+    if (l->attempts++ >= ATTEMPTS) {
+        if (gone) /* others remove it again and again */
+            l->task.status = HIBLOOM_EBUSY;
+        return;
+    }
     l->task.status = HIBLOOM_OK;
     l->looked = 0;
     run_root(l);
@@ -278,8 +284,12 @@ static void give_ttl(struct links *l)
 
 static void link_made(struct links *l)
 {
-    if (!makes_again(l) && !mends(l) && end_inner(l))
+    if (makes_again(l) || mends(l))
+        return;
+    if (end_inner(l))
         give_ttl(l);
+    else
+        open_again(l);
 }
 
 static void state_known(struct links *l)

@@ -87,9 +87,7 @@ bool has_cause(const struct call *c, hibloom_status status)
     case HIBLOOM_ESERVER: return caused(CAUSE_REFUSAL, since) && (caused(CAUSE_KEYS, 1) || caused(CAUSE_RESTART, 1));
     case HIBLOOM_EDENIED: return caused(CAUSE_DENIAL, since);
     case HIBLOOM_ENOTFOUND:
-        if (c->verb == VERB_OPEN && !kind->bare) /* its text has a size, so it makes one */
-            return is_struck_often(c);
-        if (has_removed_it(c))
+        if ((c->verb == VERB_OPEN && !kind->bare /* its text has a size, so it makes one */) || has_removed_it(c))
             return false;
         return life || (c->verb == VERB_LOOK && kind->bare) || c->raw_at_begin != 0;
     case HIBLOOM_EMISMATCH:
