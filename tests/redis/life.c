@@ -75,6 +75,7 @@ static void bad_arguments_are_refused(void **state)
     filter = backend_open(b, name, "capacity=1000 error=0.01");
     assert_status(hibloom_add(filter, NULL, 1, NULL), HIBLOOM_EINVAL, b->store);
     assert_status(hibloom_contains(filter, NULL, 1, &found), HIBLOOM_EINVAL, b->store);
+    assert_false(backend_contains(b, filter, NULL, 0)); /* the empty item */
     assert_status(hibloom_expire(filter, UINT64_MAX), HIBLOOM_ERANGE, b->store);
     assert_ok(hibloom_add_many(filter, NULL, 0, NULL), b->store);
     assert_ok(hibloom_contains_many(filter, NULL, 0, NULL), b->store);

@@ -21,6 +21,8 @@ static void write_seeded_spec(struct test_random *random, char *text, size_t siz
         len += snprintf(text + len, size - (size_t)len, "%08" PRIx32, (uint32_t)test_random_u64(random));
     if (layout != 1 && test_random_below(random, 2) == 0)
         len += snprintf(text + len, size - (size_t)len, " segments=%u", (unsigned)(1 + test_random_below(random, 7)));
+    if (layout == 0 && test_random_below(random, 2) == 0)
+        len += snprintf(text + len, size - (size_t)len, " counters=%u", 2u << test_random_below(random, 3));
     if (test_random_below(random, 4) == 0)
         snprintf(text + len, size - (size_t)len, " empty=excluded");
 }

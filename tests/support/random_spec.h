@@ -1,4 +1,4 @@
-/* The text of any spec of a small filter: its hash, layout, size, segments. */
+/* The text of any spec of a small filter: its hash, layout, size, segments, counters. */
 #ifndef HIBLOOM_TEST_RANDOM_SPEC_H
 #define HIBLOOM_TEST_RANDOM_SPEC_H
 
