@@ -336,17 +336,6 @@ static void a_name_that_is_taken_meanwhile_is_left_as_it_was(void **state)
     module_dump_free(&dump);
 }
 
-/* A server that is stock refuses for itself, and its pipe has nothing left in it. */
-static void a_stock_server_is_told_so_and_goes_on(void **state)
-{
-    hibloom *filter = NULL;
-
-    assert_fails(hibloom_import(&filter, ours, "seen", ours, "theirs"), HIBLOOM_ENOTSUP, ours, "the module is loaded");
-    filter = test_open(ours, "goes on", "bits=1000 hashes=3");
-    assert_ok(hibloom_add(filter, "a", 1, NULL), ours);
-    hibloom_close(filter);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -356,7 +345,6 @@ int main(void)
         cmocka_unit_test_setup(what_the_server_refuses_is_told, served_leave_nothing),
         cmocka_unit_test_setup(a_filter_of_several_links_that_changes_half_way_is_refused, served_leave_nothing),
         cmocka_unit_test_setup(a_name_that_is_taken_meanwhile_is_left_as_it_was, served_leave_nothing),
-        cmocka_unit_test_setup(a_stock_server_is_told_so_and_goes_on, served_leave_nothing),
     };
 
     return cmocka_run_group_tests_name("import", tests, served_set_up_store, served_tear_down_store);
