@@ -1,13 +1,12 @@
 /* Filters of several links, on every store. A growing one keeps its error rate, and an item is new once. Its links are
- * found and made; their bits are read, merged, saved and loaded. What a sliding window cannot do is refused. (What it finds
- * is simulated and, in memory, shown by unit/threads.) */
+ * found and made; their bits are read and merged. What a sliding window cannot do is refused. (What it finds is simulated
+ * and, in memory, shown by unit/threads. cluster/filter saves and loads one that grows.) */
 #include "base/store.h"
 #include "spec/spec.h"
 #include "support/backend.h"
 #include "support/items.h"
 #include "support/pieces.h"
 #include "support/record.h"
-#include "support/temp_dir.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -16,8 +15,6 @@
 
 #define SMALL "capacity=100 error=1e-9 growth=2"
 #define WINDOW "capacity=1000 error=1e-9 window=2s slices=2"
-
-enum { MANY = 500 }; /* so many are three links */
 
 /* ---- Growing -------------------------------------------------------------------- */
 
@@ -118,63 +115,6 @@ static void a_piece_goes_to_its_link(void **state)
     backend_drop(b, filter);
 }
 
-/* The second one's first link is larger than all others. The last one's sizes take long to compute. */
-static const char *const texts[] = {SMALL, SMALL " hashes=2", "capacity=50 error=1e-9 growth=4 hash=siphash",
-                                    SMALL " segments=3", "capacity=100 error=1e-9 growth=3 layout=blocked"};
-enum { TEXTS = sizeof texts / sizeof *texts };
-
-static hibloom_info info_of(hibloom *filter)
-{
-    hibloom_info info;
-
-    assert_ok(hibloom_get_info(filter, &info, sizeof info), filter->store);
-    return info;
-}
-
-static void assert_same_bits(hibloom *one, hibloom *other)
-{
-    const hibloom_info a = info_of(one), b = info_of(other);
-
-    assert_true(a.bits_set > 0);
-    assert_int_equal(a.bits_set, b.bits_set);
-    assert_true(a.estimated_error_rate == b.estimated_error_rate);
-}
-
-/* ---- Files -------------------------------------------------------------------------- */
-
-static void it_comes_back_from_its_file(void **state)
-{
-    struct backend *b = *state;
-    char *dir = temp_dir_make(), *path = temp_dir_path(dir, "file");
-    char text[HIBLOOM_TEXT_SIZE];
-
-    for (size_t i = 0; i < (test_is_slow() ? 3 : TEXTS); i++) {
-        char name[TEST_NAME_SIZE], other[TEST_NAME_SIZE];
-        hibloom *filter = backend_open(b, test_name(name), texts[i]), *stale = test_open(b->store, name, NULL), *loaded;
-        assert_ok(hibloom_save(filter, path), b->store); /* of one link, empty */
-        items_add(filter, filter->store, "x", MANY);
-        assert_ok(hibloom_restore(filter, path), b->store); /* which is a part of it */
-        assert_ok(hibloom_save(stale, path), b->store);     /* that has not seen it grow */
-        assert_ok(hibloom_file_spec(path, text, sizeof text), NULL);
-        assert_string_equal(text, hibloom_secret_spec_of(filter));
-        assert_ok(hibloom_open(&loaded, b->store, test_name(other), text), b->store);
-        items_add(loaded, loaded->store, "y", 120);
-        assert_ok(hibloom_restore(loaded, path), b->store);
-        assert_int_equal(items_count(loaded, loaded->store, "x", MANY), MANY);
-        assert_int_equal(items_count(loaded, loaded->store, "y", 120), 120);
-        assert_ok(hibloom_clear(loaded), b->store);
-        assert_ok(hibloom_restore(loaded, path), b->store);
-        assert_same_bits(loaded, filter);
-        assert_int_equal(items_add(loaded, loaded->store, "x", MANY), 0);
-        assert_int_equal(items_add(loaded, loaded->store, "y", MANY), MANY);
-        hibloom_close(stale);
-        backend_drop(b, loaded);
-        backend_drop(b, filter);
-    }
-    free(path);
-    temp_dir_remove(dir);
-}
-
 /* ---- Refused --------------------------------------------------------------------------- */
 
 static void what_a_growing_one_cannot_do_is_refused_in_words(void **state)
@@ -239,10 +179,9 @@ static void its_spec_has_bounds(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ON_ALL(it_grows_and_keeps_its_error_rate),
         ON(it_takes_little_more_memory_than_one_that_fits, memory),
+        ON_ALL(it_grows_and_keeps_its_error_rate),
         ON_ALL(a_piece_goes_to_its_link),
-        ON_ALL(it_comes_back_from_its_file),
         ON_ALL(what_a_growing_one_cannot_do_is_refused_in_words),
         cmocka_unit_test(its_spec_has_bounds),
         ON_ALL(what_a_window_cannot_do_is_refused_in_words),

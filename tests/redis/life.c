@@ -1,6 +1,6 @@
-/* The life of a filter, on every store: it is opened, counted, expired, and removed without a handle. (fuzz.c clears,
- * drops and makes filters again.) Other programs own bare bitmaps: none is taken for a filter, and no key is stored beside
- * them. One that is gone or shorter is an error. */
+/* The life of a filter, on every store: it is opened, counted and expired. (fuzz.c clears, drops and makes filters again;
+ * damage.c removes them without a handle.) Other programs own bare bitmaps. No key is stored beside them, and one that is
+ * gone or shorter is an error. */
 #include "base/store.h"
 #include "spec/positions.h"
 #include "spec/spec.h"
@@ -148,26 +148,6 @@ static void a_filter_expires(void **state)
     backend_drop(b, backend_open(b, TEST_NAME, "php-poly8 bits=65536")); /* the name is free */
 }
 
-static void remove_needs_no_handle(void **state)
-{
-    static const char *const texts[] = {"capacity=1000 error=0.001", "php-poly8 bits=65536"};
-    struct backend *b = *state;
-    char name[TEST_NAME_SIZE];
-
-    for (size_t t = 0; t < 2; t++) {
-        hibloom *filter = backend_open(b, test_name(name), texts[t]);
-        assert_ok(hibloom_repair(b->store, name), b->store);
-        assert_ok(hibloom_drop_by_name(b->store, name), b->store);
-        assert_status(hibloom_drop_by_name(b->store, name), HIBLOOM_ENOTFOUND, b->store);
-        assert_status(hibloom_repair(b->store, name), HIBLOOM_ENOTFOUND, b->store);
-        assert_status(hibloom_drop(filter), HIBLOOM_ENOTFOUND, b->store);
-        hibloom_close(filter);
-        assert_status(hibloom_open(&filter, b->store, name, NULL), HIBLOOM_ENOTFOUND, b->store);
-        if (b->redis)
-            assert_int_equal(keys_with(b->outside, name), 0);
-    }
-}
-
 static void info_counts_by_ranges_of_16_megabytes(void **state)
 {
     struct backend *b = *state;
@@ -240,21 +220,6 @@ static void a_window_is_used_as_its_fullest_slice(void **state)
     assert_int_equal(info.links, 5);
     assert_int_equal(info.capacity, 100);
     assert_true(info.used > 1.4 && info.used < 3.3);
-}
-
-static void a_foreign_bitmap_is_not_taken_for_a_filter(void **state)
-{
-    struct backend *b = *state;
-    const char *name = TEST_NAME;
-    hibloom *filter;
-
-    test_command(b->outside, "SETBIT %s 3 1", name);
-    assert_status(hibloom_open(&filter, b->store, name, "capacity=1000 error=0.01"), HIBLOOM_EMISMATCH, b->store);
-    assert_status(hibloom_open(&filter, b->store, name, NULL), HIBLOOM_EMISMATCH, b->store);
-    assert_status(hibloom_drop_by_name(b->store, name), HIBLOOM_ENOTFOUND, b->store);
-    assert_int_equal(test_command(b->outside, "BITCOUNT %s", name), 1);
-    assert_int_equal(keys_with(b->outside, name), 1); /* nothing lies beside it */
-    test_command(b->outside, "DEL %s", name);
 }
 
 static void a_bare_bitmap_may_begin_with_the_first_add(void **state)
@@ -341,12 +306,10 @@ int main(void)
         ON_REDIS(info_counts_by_ranges_of_16_megabytes),
         ON_ALL(info_counts_what_is_there),
         ON_ALL(a_filter_expires),
-        ON_ALL(remove_needs_no_handle),
         ON_ALL(a_plain_filter_is_used_by_what_is_in),
         ON_ALL(the_error_rate_now_is_that_of_the_layout),
         ON_ALL(a_growing_filter_has_the_capacity_of_its_links),
         ON_ALL(a_window_is_used_as_its_fullest_slice),
-        ON_REDIS(a_foreign_bitmap_is_not_taken_for_a_filter),
         ON_REDIS(a_bare_bitmap_may_begin_with_the_first_add),
         ON_REDIS(a_bitmap_that_is_longer_than_the_spec_says_is_not_joined),
     };
