@@ -288,7 +288,7 @@ static void link_made(struct links *l)
         return;
     if (end_inner(l))
         give_ttl(l);
-    else
+    else if (l->task.status == HIBLOOM_ENOTFOUND) /* what else is in its place stays there */
         open_again(l);
 }
 
