@@ -170,8 +170,9 @@ typedef struct hibloom_setup {
  * half of the call's time, the call goes on. Another run may lack acknowledged adds. So each handle gets ELOST once,
  * before it sends anything. A look-up or remove that is under way gets it in the middle. An add that is under way goes
  * on, and the next call gets ELOST. With retry= an add under way sends its items once more, but not to a counting
- * filter. If an add returns ELOST, nothing was added: add again what may be missing, and then call again. With
- * min_replicas, replicas have all such adds. */
+ * filter. So its is_new may be true for items that the server has forgotten: docs/failures.md says how to tell. If an
+ * add returns ELOST, nothing was added: add again what may be missing, and then call again. With min_replicas, replicas
+ * have all such adds. */
 HIBLOOM_CHECKED hibloom_status hibloom_connect(hibloom_store **out, const char *uri, const hibloom_setup *setup);
 
 /* A store on the caller's blocking connection, of the same hiredis. The store does not close it, does not change its
