@@ -96,7 +96,8 @@ HIBLOOM_CHECKED hibloom_status hibloom_async_attach(hibloom **out, hibloom_store
 /* EBUSY, also to done: other calls on the handle are pending when its answers come. */
 HIBLOOM_CHECKED hibloom_status hibloom_async_reopen(hibloom *filter, hibloom_done_fn *done, void *data);
 
-/* An add with is_new NULL does not ask. With n = 0 the filter alone is asked for. */
+/* An add with is_new NULL does not ask. With n = 0 the filter alone is asked for. A blocking
+ * call sends nothing then. */
 HIBLOOM_CHECKED hibloom_status hibloom_async_add(hibloom *filter, const void *item, size_t len, bool *is_new,
                                                  hibloom_done_fn *done, void *data);
 HIBLOOM_CHECKED hibloom_status hibloom_async_contains(hibloom *filter, const void *item, size_t len, bool *found,

@@ -2,8 +2,8 @@
  *
  * Conventions, stated once:
  *  - A function that can fail returns a hibloom_status; 0 is HIBLOOM_OK.
- *  - Results come through pointers and are written only on HIBLOOM_OK. The one exception is the store of
- *    hibloom_connect and hibloom_borrow.
+ *  - Results come through pointers and are written only on HIBLOOM_OK. The exceptions are the store of a function that
+ *    connects or borrows, `each` and what it stands for, and a buffer for a text: a failure may leave a part there.
  *  - Free and close functions accept NULL. Any other pointer must be valid, unless its function says what NULL means.
  *  - Texts, names and items are copied.
  *  - A store and its filters serve one thread at a time. After a fork only one process may use them. Different stores
@@ -326,9 +326,10 @@ HIBLOOM_CHECKED hibloom_status hibloom_contains(hibloom *filter, const void *ite
 HIBLOOM_CHECKED hibloom_status hibloom_remove(hibloom *filter, const void *item, size_t len, bool *was_in);
 
 /* The same for n items in order. is_new and was_in may be NULL; else they, and found, have room for n. An item that
- * comes twice is new once. Answers are written only if the whole call is OK. Round trips: as for one item, and one for
- * each further 64 KB of commands. Calls of very many items go by whole bitmaps where that costs the server less;
- * docs/performance.md says when, and how much memory it takes. */
+ * comes twice is new once. Answers are written only if the whole call is OK. With n = 0 nothing is sent, so OK says
+ * nothing about the filter. Round trips: as for one item, and one for each further 64 KB of commands. Calls of very many
+ * items go by whole bitmaps where that costs the server less; docs/performance.md says when, and how much memory it
+ * takes. */
 HIBLOOM_CHECKED hibloom_status hibloom_add_many(hibloom *filter, const hibloom_item *items, size_t n, bool *is_new);
 HIBLOOM_CHECKED hibloom_status hibloom_contains_many(hibloom *filter, const hibloom_item *items, size_t n, bool *found);
 HIBLOOM_CHECKED hibloom_status hibloom_remove_many(hibloom *filter, const hibloom_item *items, size_t n, bool *was_in);
