@@ -159,7 +159,7 @@ hibloom_status async_begin(struct work *work, struct task *task)
     struct carrier *c = &async->looped.carrier;
 
     async_accept(work);
-    if ((work->filter != NULL && work->filter->closing) || (work->other != NULL && work->other->closing))
+    if (work->filter != NULL && work->filter->closing) /* a part of a call over many */
         task_fail(task, HIBLOOM_ECANCELED, "the handle is being closed");
     events_begin(c, &work->call, task);
     while (events_tick(c))

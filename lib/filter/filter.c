@@ -9,7 +9,7 @@
 /* A call on a filter that need not be open. */
 static hibloom_status call_by_name(hibloom_store *store, const char *name, enum links_goal goal, const struct how *how)
 {
-    hibloom_status status = how_check(store, how, 0);
+    hibloom_status status = how_check(store, NULL, how, 0);
     hibloom *filter = status == HIBLOOM_OK ? filter_new(store, name, &status) : NULL;
 
     return filter != NULL ? how_links(store, &(struct links_args){.goal = goal, .made = filter}, how) : status;
@@ -59,7 +59,7 @@ hibloom_status filter_check_items(hibloom *filter, enum store_call call, const h
 static hibloom_status call_items(hibloom *filter, enum store_call call, const hibloom_item *items, size_t n,
                                  bool *answers, const struct how *how)
 {
-    hibloom_status status = how_check(filter->store, how, n);
+    hibloom_status status = how_check(filter->store, filter, how, n);
 
     if (status == HIBLOOM_OK)
         status = filter_check_items(filter, call, items, n);
@@ -156,10 +156,10 @@ static hibloom_status call_links(hibloom *filter, enum links_goal goal, uint64_t
                                  const struct how *how)
 {
     hibloom_store *store = filter->store;
-    hibloom_status status = how_check(store, how, 0);
+    hibloom_status status = how_check(store, filter, how, 0);
 
     if (status == HIBLOOM_OK && ms > WORDS_TTL_MAX)
-        status = error_set(&store->error, HIBLOOM_ERANGE, "more time than a time to live can have");
+        status = error_set(&store->error, HIBLOOM_ERANGE, "a time to live is 2^50 ms at most");
     if (status != HIBLOOM_OK)
         return status;
     const struct links_args call = {.goal = goal, .filter = filter, .ms = ms, .info = out, .size = size};

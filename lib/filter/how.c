@@ -12,7 +12,7 @@
 
 /* ---- May it be made, and how does it end? ------------------------------------------------------ */
 
-hibloom_status how_check(hibloom_store *store, const struct how *how, size_t n)
+hibloom_status how_check(hibloom_store *store, const hibloom *filter, const struct how *how, size_t n)
 {
     if (store->class == NULL)
         return HIBLOOM_EINVAL; /* its error already says why there is no store */
@@ -21,6 +21,8 @@ hibloom_status how_check(hibloom_store *store, const struct how *how, size_t n)
     if (!how->async && store->async != NULL)
         return error_set(&store->error, HIBLOOM_ENOTSUP, "this store is on an event loop: use hibloom_async_%s",
                          how->name);
+    if (filter != NULL && filter->closing)
+        return error_set(&store->error, HIBLOOM_ECANCELED, "the handle is being closed");
     return store->async != NULL ? async_may_call(store->async, how, n) : HIBLOOM_OK;
 }
 

@@ -22,8 +22,8 @@ struct how {
 #define WAITS(name) (&(const struct how){#name, false, NULL, NULL, NULL})
 #define LATER(name) (&(const struct how){#name, true, done, data, NULL})
 
-/* May a call of n items be made so on this store? */
-hibloom_status how_check(hibloom_store *, const struct how *, size_t n);
+/* May a call of n items be made so on this store, and on this handle of it? NULL: on none, or on several. */
+hibloom_status how_check(hibloom_store *, const hibloom *, const struct how *, size_t n);
 
 /* Does the store's loop carry tasks? */
 bool how_is_task(const hibloom_store *);

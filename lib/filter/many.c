@@ -371,7 +371,7 @@ static void sort_pairs(struct many *m, const hibloom_pair *pairs)
 static hibloom_status check_pairs(const hibloom_pair *pairs, size_t n, const struct how *how)
 {
     hibloom_store *store = pairs[0].filter->store;
-    const hibloom_status status = how_check(store, how, n);
+    const hibloom_status status = how_check(store, NULL, how, n);
 
     for (size_t i = 1; i < n && status == HIBLOOM_OK; i++)
         if (pairs[i].filter->store != store)
@@ -443,7 +443,7 @@ static void make_handles(struct many *m, const char *const *names, const char *s
 static hibloom_status open_many(hibloom **out, hibloom_store *store, const char *const *names, size_t n,
                                 const char *spec, hibloom_status *each, const struct how *how)
 {
-    hibloom_status status = how_check(store, how, n);
+    hibloom_status status = how_check(store, NULL, how, n);
 
     for (size_t i = 0; i < n && each != NULL; i++)
         out[i] = NULL;

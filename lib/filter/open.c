@@ -86,7 +86,7 @@ static hibloom_status open_filter(hibloom **out, hibloom *again, hibloom_store *
                                   const char *text, bool bare, const struct how *how)
 {
     struct request wanted = {.said = 0};
-    hibloom_status status = how_check(store, how, 0);
+    hibloom_status status = how_check(store, again, how, 0);
     hibloom *filter = status == HIBLOOM_OK ? filter_new(store, name, &status) : NULL;
 
     if (filter == NULL)

@@ -81,7 +81,7 @@ void hibloom_get_stats(const hibloom_store *store, hibloom_stats *out, size_t si
 static hibloom_status list(hibloom_store *store, const char *pattern, hibloom_list_fn *each, void *each_data,
                            const struct how *how)
 {
-    const hibloom_status status = how_check(store, how, 0);
+    const hibloom_status status = how_check(store, NULL, how, 0);
 
     return status == HIBLOOM_OK ? how_list(store, pattern != NULL ? pattern : "*", each, each_data, how) : status;
 }

@@ -211,7 +211,8 @@ hibloom_status whole_call(whole_begin_fn *begin_call, const struct whole_args *a
     if (told->class == NULL || (other != NULL && other->class == NULL))
         return HIBLOOM_EINVAL; /* its error already says why there is no store */
     hibloom_store *sender = other != NULL && store_is_in_memory(told) ? other : told;
-    const hibloom_status status = how_check(sender, how, 0);
+    const bool other_closes = args->other != NULL && args->other->closing;
+    const hibloom_status status = how_check(sender, other_closes ? args->other : args->filter, how, 0);
     if (status != HIBLOOM_OK && sender != told)
         told->error = sender->error;
     if (status != HIBLOOM_OK)

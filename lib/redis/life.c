@@ -222,7 +222,7 @@ void life_fail_taken(struct life *life, const char *key)
                   link_name(life->talk.task.link, LINK_NAME));
     task_fail(&life->talk.task, HIBLOOM_EMISMATCH,
               "'%s' is a bitmap without a spec: choose another name, or join it with hibloom_attach; delete it only if "
-              "it was a filter, which was cut short or lengthened",
+              "it was a filter, which was cut short, lengthened or overwritten",
               key);
 }
 
