@@ -27,7 +27,7 @@ static void write_lines(struct program *p, int from, int to)
     static char lines[ALL * 10 + 1];
 
     for (int i = from; i < to; i++)
-        snprintf(lines + (i - from) * 10, 11, "line %4d\n", i);
+        snprintf(lines + (i - from) * 10, 11, "line %4u\n", (unsigned)i % 10000);
     program_write(p, lines, (size_t)(to - from) * 10);
 }
 
