@@ -137,6 +137,7 @@ void oracle_check_open(int client, int name, hibloom_status status, int before)
 {
     if (before == HIBLOOM_EBUSY) /* it goes on with what somebody has begun, whatever comes of it */
         return;
+    const bool over = times_may_be_over(name); /* of the life that a look may show to have ended */
     look_again(name, may_go_by_itself(name), "something");
     const int raw = names[name].seen.status;
 
@@ -144,7 +145,7 @@ void oracle_check_open(int client, int name, hibloom_status status, int before)
                             is_taken(name); /* no filter, but something */
     /* A link that no root tells of, and that lost a key, is mended first, which a stranger's string may prevent. */
     const bool mends = names[name].seen.lingering > 0 && (caused(CAUSE_KEYS, 1) || caused(CAUSE_LOSS, 1));
-    const bool expired = (int)status == before && times_may_be_over(name);
+    const bool expired = (int)status == before && over;
     if ((int)status != raw && raw != HIBLOOM_EBUSY && !mends && !kind_of(name)->bare && !in_the_way && !expired)
         oracle_fail("all is well, but client %d opens '%s' with \"%s\", and the keys say \"%s\"", client,
                     oracle_name(name), hibloom_strerror(status), hibloom_strerror((hibloom_status)raw));
