@@ -32,13 +32,23 @@ static bool is_struck_often(const struct call *c)
     return world.faults - c->faults >= 5;
 }
 
+/* The bits of a client that stands still meanwhile stay. */
+static bool others_add(const struct call *c)
+{
+    bool found = false;
+
+    for (const struct call *other = calls; other != NULL; other = other->next)
+        found |= other->client != c->client && other->name == c->name && is_add(other);
+    return found;
+}
+
 /* All clients want the same filter, and neither a stranger nor bits that are late, or could not be taken back, can have
  * left something else under its name. */
 static bool finds_no_other(const struct call *c)
 {
     return !kind_of(c->name)->bare && world.plan->sizes == 0 && !world_had(FAULT_STRANGER) && !world_had(FAULT_PAUSE) &&
            !names[c->name].unclean && !world.undo_lost && !caused(CAUSE_DENIAL, 1) && !caused(CAUSE_KILL, 1) &&
-           !caused(CAUSE_CONNECTION, 1) && !caused(CAUSE_RESTART, 1) && !commands_may_be_late();
+           !caused(CAUSE_CONNECTION, 1) && !caused(CAUSE_RESTART, 1) && !commands_may_be_late() && !others_add(c);
 }
 
 bool has_cause(const struct call *c, hibloom_status status)
