@@ -83,10 +83,25 @@ static void take_made(struct talk *talk, uint32_t tag, uint32_t index, const str
 }
 
 static void raise_generation(struct talk *, struct outbox *);
-static void give_up_creating(struct talk *, struct outbox *);
 static void finish(struct talk *, struct outbox *);
 
 static void make_keys(struct talk *, struct outbox *);
+
+/* Another program's value is where a key has to be, unless it is late bits. */
+static void wait_for_place(struct talk *talk)
+{
+    struct life *life = life_of(talk);
+
+    if (life_has_patience(life)) {
+        life->taken = false;
+        life->range.count = 0; /* the same keys once more */
+        talk->task.pause_ms = LIFE_PAUSE_MS;
+        talk_then(talk, NULL, make_keys);
+        return;
+    }
+    life_fail_taken(life, link_key(talk->task.link, life->taken_key, KEY_NAME));
+    talk->cleanup = life_remove;
+}
 
 static void judge_made(struct talk *talk, struct outbox *outbox)
 {
@@ -95,7 +110,7 @@ static void judge_made(struct talk *talk, struct outbox *outbox)
     if (life->newer != 0)
         raise_generation(talk, outbox);
     else if (life->taken)
-        give_up_creating(talk, outbox);
+        wait_for_place(talk);
     else
         make_keys(talk, outbox);
 }
@@ -340,11 +355,14 @@ void life_swap_grown(struct talk *talk, struct outbox *outbox)
     talk_then(talk, life_take_answer, judge_grown);
 }
 
-/* ---- In the way ----------------------------------------------------------------------- */
+/* ---- A newer key ---------------------------------------------------------------------- */
 
-static void start_over(struct talk *talk, struct outbox *outbox)
+static void judge_raised(struct talk *talk, struct outbox *outbox)
 {
-    life_start_over(talk);
+    if (life_of(talk)->answer == '+')
+        life_start_over(talk);
+    else
+        judge_finished(talk, outbox);
 }
 
 /* A key of a newer generation, whose root is lost: this root has to be newer. */
@@ -353,18 +371,5 @@ static void raise_generation(struct talk *talk, struct outbox *outbox)
     struct life *life = life_of(talk);
 
     ask_generation(life, outbox, life->newer + 1);
-    talk_then(talk, life_take_answer, start_over);
-}
-
-/* Another program's value is where a key has to be, unless it is late bits. */
-static void give_up_creating(struct talk *talk, struct outbox *outbox)
-{
-    struct life *life = life_of(talk);
-
-    if (life_has_patience(life)) {
-        life_start_over(talk);
-        return;
-    }
-    life_fail_taken(life, link_key(talk->task.link, life->taken_key, KEY_NAME));
-    talk->cleanup = life_remove;
+    talk_then(talk, life_take_answer, judge_raised);
 }
