@@ -358,7 +358,7 @@ static void check_found(const struct call *c, int item, bool found)
         fail_call(c, "a wrong \"no\": a server has lost item %d of '%s', of which its handle was not told", item,
                   oracle_name(c->name));
     if (world.stale[c->client] || windows_depends_on_clocks(c->name) || forgot || (old_near && found) || hidden ||
-        names[c->name].seen.status != 0 || c->raw_at_begin != 0)
+        names[c->name].seen.status != 0 || c->raw_at_begin != 0 || (!c->handle_met && world_had(FAULT_STRANGER)))
         return; /* keys that nobody would open: a handle may still know them by their guards */
     if (!found && (c->demanded & bit) != 0)
         fail_call(c, "a wrong \"no\": item %d is in '%s'", item, oracle_name(c->name));
