@@ -172,7 +172,7 @@ typedef struct hibloom_setup {
  * on, and the next call gets ELOST. With retry= an add under way sends its items once more, but not to a counting
  * filter. So its is_new may be true for items that the server has forgotten: docs/failures.md says how to tell. If an
  * add returns ELOST, nothing was added: add again what may be missing, and then call again. With min_replicas, replicas
- * have all such adds. */
+ * have all such adds; docs/guarantees.md names the exceptions. */
 HIBLOOM_CHECKED hibloom_status hibloom_connect(hibloom_store **out, const char *uri, const hibloom_setup *setup);
 
 /* A store on the caller's blocking connection, of the same hiredis. The store does not close it, does not change its
