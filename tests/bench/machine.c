@@ -20,16 +20,26 @@ static void print_after(const char *text, const char *name, const char *separato
     printf("%s\t%.*s\n", as, (int)strcspn(at, "\r\n"), at);
 }
 
-static void print_processor(void)
+/* A file's first bytes; of none "". */
+static const char *read_text(const char *path)
 {
-    char text[4096];
-    FILE *file = fopen("/proc/cpuinfo", "r");
+    static char text[4096];
+    FILE *file = fopen(path, "r");
 
-    if (file == NULL)
-        return;
-    text[fread(text, 1, sizeof text - 1, file)] = '\0';
-    fclose(file);
-    print_after(text, "model name", " \t:", "processor");
+    text[file != NULL ? fread(text, 1, sizeof text - 1, file) : 0] = '\0';
+    if (file != NULL)
+        fclose(file);
+    return text;
+}
+
+/* Whether client and server have huge pages. A server gives them up for itself unless it is told not to. */
+static bool huge_pages(struct redisContext *redis)
+{
+    redisReply *reply = redisCommand(redis, "CONFIG GET disable-thp");
+    const bool kept = reply != NULL && reply->elements == 2 && strcmp(reply->element[1]->str, "no") == 0;
+
+    freeReplyObject(reply);
+    return kept && strstr(read_text("/sys/kernel/mm/transparent_hugepage/enabled"), "[always]") != NULL;
 }
 
 void bench_machine(void)
@@ -42,7 +52,7 @@ void bench_machine(void)
     if (info == NULL || info->type != REDIS_REPLY_STRING || sysinfo(&memory) != 0 || uname(&system) != 0)
         bench_fail("the machine does not say what it is");
     puts("what\tvalue");
-    print_processor();
+    print_after(read_text("/proc/cpuinfo"), "model name", " \t:", "processor");
     printf("cores\t%d\n", get_nprocs());
     printf("memory\t%.0f GB\n", (double)memory.totalram * memory.mem_unit / (1 << 30));
     printf("system\t%s %.*s\n", system.sysname, (int)strcspn(system.release, "-"), system.release);
@@ -50,6 +60,7 @@ void bench_machine(void)
     printf("hiredis\t%d.%d.%d\n", HIREDIS_MAJOR, HIREDIS_MINOR, HIREDIS_PATCH);
     printf("compiler\t%s\n", __VERSION__);
     printf("hibloom\t%s\n", HIBLOOM_VERSION);
+    printf("huge pages\t%s\n", huge_pages(redis) ? "yes" : "no");
     printf("items\t%llu\n", (unsigned long long)bench_capacity());
     printf("scale\t%s\n", getenv("BENCH_SCALE") != NULL ? getenv("BENCH_SCALE") : "1");
     freeReplyObject(info);

@@ -85,6 +85,9 @@ function print_head()
     print "items at 1 % and half of them in, with the same hash (XXH3-128). A figure is the median of the rounds, in"
     print "brackets the least and the most, and a ratio is taken within each round first. Client and server CPU are"
     print "getrusage and INFO cpu.\n"
+    if (machine("huge pages") == "yes")
+        print "Huge pages were on, for client and server: without them a virtual machine can take so long for each new page\n" \
+            "of memory that it hides what is measured.\n"
 }
 
 function target(words, asked, unit, measured, at_most,    met)
