@@ -308,12 +308,12 @@ function print_stalls(    i, row, rows, title, seconds, longest, command, ping)
     print ""
 }
 
-# Milliseconds that the longest PING took beside each of a filter's calls.
-function stalled(filter,    i, all)
+# One column of each of a filter's calls: ping_ms, longest_ms.
+function stalled(filter, phase, column,    i, all)
 {
     for (i = 1; i <= count["stalls"]; i++)
-        if (name["stalls", i, "filter"] == filter)
-            all = all " " name["stalls", i, "ping_ms"]
+        if (name["stalls", i, "filter"] == filter && name["stalls", i, "phase"] == phase)
+            all = all " " name["stalls", i, column]
     return all
 }
 

@@ -81,7 +81,11 @@ function print_calls_targets(    i, key, n)
     target("the same, bytes in the append-only file, of its bytes", 1.2, " x", \
         quotient(series("merges", "whole", "aof_bytes"), series("merges", "whole", "bytes")), 1)
     target("longest PING beside calls of a million adds with is_new, keys of 2 MB", 3, " ms", \
-        stalled("11.4 MB in keys of 2 MB"), 1)
+        stalled("11.4 MB in keys of 2 MB", "a call of a million adds with is_new", "ping_ms"), 1)
+    target("longest command of a million adds with is_new, one key of 16 MB", 15, " ms", \
+        stalled("16 MB in one key", "a call of a million adds with is_new", "longest_ms"), 1)
+    target("longest command of a million adds, one key of 16 MB", 15, " ms", \
+        stalled("16 MB in one key", "a call of a million adds", "longest_ms"), 1)
     target("one call of 1,000,000 adds, against MADD's 2.2 M/s", 2200000, " items/s", \
         calls("add", 1000000, "items_per_s"))
     if (count["module"] > 0)
