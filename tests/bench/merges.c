@@ -1,8 +1,9 @@
-/* A whole bitmap goes into a key that has bits. In one step by SET and BITOP, or by parts through a script: keys above
- * 16 MB still take that. Both go by the library's inner functions (redis/transfer.h), in turns.
+/* A whole bitmap goes into a key that has bits. In one step by SET and BITOP, or by parts through a script: keys of
+ * 12 MB and more take that. Both go by the library's inner functions (redis/transfer.h), in turns.
  *
- * A second server keeps an append-only file. Its growth is what a merge writes. That server never waits for the disk:
- * else it would write late, and the bytes would count for the next merge. */
+ * A second server keeps an append-only file and has a replica. What a merge writes is the growth of that file, and of what
+ * the replica gets. That server never waits for the disk: else it would write late, and the bytes would count for the
+ * next merge. */
 #include "bench.h"
 
 #include "../support/redis_server.h"
@@ -68,16 +69,24 @@ static const struct {
     void (*merge)(const struct side *, const unsigned char *bits);
 } ways[] = {{"whole", merge_whole}, {"parts", merge_by_parts}};
 
-static double aof_bytes(struct redisContext *redis)
+static double bytes_of(struct redisContext *redis, const char *name)
 {
-    redisReply *info = redisCommand(redis, "INFO persistence");
-    const char *field = info != NULL && info->str != NULL ? strstr(info->str, "aof_current_size:") : NULL;
+    redisReply *info = redisCommand(redis, "INFO");
+    const char *field = info != NULL && info->str != NULL ? strstr(info->str, name) : NULL;
 
     if (field == NULL)
-        bench_fail("the server has no append-only file");
-    const double bytes = strtod(strchr(field, ':') + 1, NULL);
+        bench_fail("the server does not count what it writes");
+    const double bytes = strtod(field + strlen(name), NULL);
     freeReplyObject(info);
     return bytes;
+}
+
+/* Until the replica is idle. WAIT is for the writes of its own connection. */
+static void wait_for_replica(struct redisContext *redis)
+{
+    bench_command(redis, "SET last 1");
+    if (bench_command(redis, "WAIT 1 60000") != 1)
+        bench_fail("the replica does not follow");
 }
 
 /* Half of the bits are set, as in a full filter. */
@@ -98,19 +107,29 @@ void bench_merges(void)
 {
     static const char *const durable[] = {
         "--appendonly", "yes", "--appendfsync", "no", "--auto-aof-rewrite-percentage", "0", NULL};
-    struct side plain = side_open(bench_server()), kept = side_open(redis_server_start_tcp(durable));
+    static const char in_file[] = "aof_current_size:", to_replica[] = "master_repl_offset:";
+    struct redis_server *primary = redis_server_start_tcp(durable);
+    struct side plain = side_open(bench_server()), kept = side_open(primary);
     const size_t len = (size_t)spec_bitmap_bytes(&plain.filter->spec);
     unsigned char *bits = make_bits(len);
+    char port[8];
 
-    puts("way\tround\tbytes\tms\taof_bytes");
+    snprintf(port, sizeof port, "%d", redis_server_port(primary));
+    redis_server_start_tcp((const char *const[]){"--replicaof", "127.0.0.1", port, NULL});
+    wait_for_replica(kept.redis);
+    puts("way\tround\tbytes\tms\taof_bytes\treplica_bytes");
     for (int round = 0; round < ROUNDS; round++)
         for (int i = 0; i < 2; i++) {
             const int way = (i + round) % 2;
-            const double before = aof_bytes(kept.redis);
+            const double file = bytes_of(kept.redis, in_file), sent = bytes_of(kept.redis, to_replica);
             ways[way].merge(&kept, bits);
-            const double kept_bytes = aof_bytes(kept.redis) - before, since = bench_now();
+            const double file_grew = bytes_of(kept.redis, in_file) - file;
+            const double sent_more = bytes_of(kept.redis, to_replica) - sent;
+            wait_for_replica(kept.redis);
+            const double since = bench_now();
             ways[way].merge(&plain, bits);
-            printf("%s\t%d\t%zu\t%.3f\t%.0f\n", ways[way].name, round, len, (bench_now() - since) * 1e3, kept_bytes);
+            printf("%s\t%d\t%zu\t%.3f\t%.0f\t%.0f\n", ways[way].name, round, len, (bench_now() - since) * 1e3,
+                   file_grew, sent_more);
         }
     free(bits);
     side_close(&plain);

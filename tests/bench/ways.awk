@@ -80,6 +80,8 @@ function print_calls_targets(    i, key, n)
         quotient(series("merges", "parts", "ms"), series("merges", "whole", "ms")))
     target("the same, bytes in the append-only file, of its bytes", 1.2, " x", \
         quotient(series("merges", "whole", "aof_bytes"), series("merges", "whole", "bytes")), 1)
+    target("the same, bytes to a replica, of its bytes", 1.2, " x", \
+        quotient(series("merges", "whole", "replica_bytes"), series("merges", "whole", "bytes")), 1)
     target("longest PING beside calls of a million adds with is_new, keys of 2 MB", 3, " ms", \
         stalled("11.4 MB in keys of 2 MB", "a call of a million adds with is_new", "ping_ms"), 1)
     target("longest command of a million adds with is_new, one key of 16 MB", 15, " ms", \
@@ -229,12 +231,12 @@ function print_merges(    i, key)
 {
     print "\n## A whole bitmap into a key that has bits\n"
     print "By SET and BITOP, as keys of less than 12 MB take it, and by parts through a script, as larger ones do.\n"
-    print "| way | MB | milliseconds | bytes in the append-only file |\n|---|---|---|---|"
+    print "| way | MB | milliseconds | bytes in the append-only file | bytes to a replica |\n|---|---|---|---|---|"
     for (i = 1; i <= count["merges"]; i++) {
         key = keys["merges", i]
-        printf "| %s | %s | %s | %s |\n", name["merges", key, "way"] == "whole" ? "BITOP" : "parts", \
+        printf "| %s | %s | %s | %s | %s |\n", name["merges", key, "way"] == "whole" ? "BITOP" : "parts", \
             short(median(series("merges", key, "bytes")) / 1e6), spread(series("merges", key, "ms")), \
-            grouped(median(series("merges", key, "aof_bytes")))
+            grouped(median(series("merges", key, "aof_bytes"))), grouped(median(series("merges", key, "replica_bytes")))
     }
 }
 
