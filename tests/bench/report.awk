@@ -63,11 +63,14 @@ function titled(method)
     return method
 }
 
-function machine(what,    i)
+# Of this machine, or of what another table says.
+function machine(what, part,    i)
 {
-    for (i = 1; i <= count["machine"]; i++)
-        if (name["machine", i, "what"] == what)
-            return name["machine", i, "value"]
+    if (part == "")
+        part = "machine"
+    for (i = 1; i <= count[part]; i++)
+        if (name[part, i, "what"] == what)
+            return name[part, i, "value"]
     return "unknown"
 }
 

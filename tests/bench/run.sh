@@ -5,7 +5,10 @@
 #   BENCH    the program
 #   RAW      the directory for what it prints, PART.tsv
 #   RESULTS  the directory for results.md and the pictures
-# Environment: BENCH_SCALE, above 0 and up to 1, shortens a trial
+# Environment:
+#   BENCH_SCALE      above 0 and up to 1, shortens a trial
+#   BENCH_ELSEWHERE  a directory with machine.tsv and crossing.tsv of another system
+#                    on this machine, which are reported too
 set -eu
 
 bench=$1 raw=$2 results=$3
@@ -22,6 +25,10 @@ for part in $parts; do
     echo "$(($(date +%s) - part_begin)) s"
 done
 
+for part in ${BENCH_ELSEWHERE:+machine crossing}; do
+    cp "$BENCH_ELSEWHERE/$part.tsv" "$raw/elsewhere-$part.tsv"
+    parts="$parts elsewhere-$part"
+done
 tables=$(for part in $parts; do echo "$raw/$part.tsv"; done)
 awk -f "$here/tables.awk" -f "$here/ways.awk" -f "$here/report.awk" $tables >"$raw/results.md"
 awk -v out="$raw" -f "$here/tables.awk" -f "$here/pictures.awk" $tables

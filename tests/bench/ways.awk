@@ -75,7 +75,10 @@ function print_calls_targets(    i, key, n)
     target("blocked, k = 3, adds with is_new in batches of 1,000: several items a BITFIELD against one item a BITFIELD, " \
         "both by the library's code", 1.3, " x", quotient(bitfield("add, is_new|3|32", "items_per_s"), \
             bitfield("add, is_new|3|1", "items_per_s")))
-    target("the cost model's choice against the better way, in its worst cell", 1.15, " x", worst_choice(), 1)
+    target("the cost model's choice against the better way, in its worst cell", 1.15, " x", worst_choice("crossing"), 1)
+    if (count["elsewhere-crossing"] > 0)
+        target("the same on Redis " machine("Redis", "elsewhere-machine"), 1.15, " x", \
+            worst_choice("elsewhere-crossing"), 1)
     target("a whole bitmap into a key, against parts", 2.5, " x", \
         quotient(series("merges", "parts", "ms"), series("merges", "whole", "ms")))
     target("the same, bytes in the append-only file, of its bytes", 1.2, " x", \
@@ -190,39 +193,64 @@ function print_bitfield(    i, key, k, bits, one, cells)
 # ---- Which way is better ------------------------------------------------------------------
 
 # The time of the way that the model chooses, of that of the better one.
-function choice(key,    commands, bitmaps)
+function choice(part, key,    commands, bitmaps)
 {
-    commands = median(series("crossing", key, "commands_us"))
-    bitmaps = median(series("crossing", key, "bitmaps_us"))
-    return (median(series("crossing", key, "by_bitmaps")) == 1 ? bitmaps : commands) / (commands < bitmaps ? commands : bitmaps)
+    commands = median(series(part, key, "commands_us"))
+    bitmaps = median(series(part, key, "bitmaps_us"))
+    return (median(series(part, key, "by_bitmaps")) == 1 ? bitmaps : commands) / (commands < bitmaps ? commands : bitmaps)
 }
 
-function worst_choice(    i, worst)
+function worst_choice(part,    i, worst)
 {
-    for (i = 1; i <= count["crossing"]; i++)
-        if (choice(keys["crossing", i]) > worst)
-            worst = choice(keys["crossing", i])
+    for (i = 1; i <= count[part]; i++)
+        if (choice(part, keys[part, i]) > worst)
+            worst = choice(part, keys[part, i])
     return worst
 }
 
-function print_choices(    i, key, row, rows, title, cells, megabytes)
+# The model's time of one way, of the measured one.
+function modelled(part, key, way)
 {
-    print "\n## Commands or bitmaps\n"
-    print "Both ways of a call were measured on filters of several sizes, half full, at 1 %; adds are of new items. The table"
-    print "has the way that the cost model chooses, and its time as a share of that of the better way.\n"
-    for (i = 1; i <= count["crossing"]; i++) {
-        key = keys["crossing", i]
-        row = name["crossing", key, "layout"] " | " name["crossing", key, "operation"] " | " grouped(name["crossing", key, "items"])
+    return median(series(part, key, "model_" way "_us")) / median(series(part, key, way "_us"))
+}
+
+function print_cells(part,    i, key, row, rows, title, cells, megabytes, lines, line, commands, bitmaps)
+{
+    for (i = 1; i <= count[part]; i++) {
+        key = keys[part, i]
+        row = name[part, key, "layout"] " | " name[part, key, "operation"]
+        if (!(row in commands))
+            line[++lines] = row
+        commands[row] = commands[row] " " modelled(part, key, "commands")
+        bitmaps[row] = bitmaps[row] " " modelled(part, key, "bitmaps")
+        row = row " | " grouped(name[part, key, "items"])
         if (!(row in cells))
             title[++rows] = row
         if (row == title[1])
-            megabytes = megabytes " " short(median(series("crossing", key, "megabytes"))) " MB |"
-        cells[row] = cells[row] " " (median(series("crossing", key, "by_bitmaps")) == 1 ? "bitmaps " : "commands ") \
-            (choice(key) > 1.15 ? "**" short(choice(key)) "**" : short(choice(key))) " |"
+            megabytes = megabytes " " short(median(series(part, key, "megabytes"))) " MB |"
+        cells[row] = cells[row] " " (median(series(part, key, "by_bitmaps")) == 1 ? "bitmaps " : "commands ") \
+            (choice(part, key) > 1.15 ? "**" short(choice(part, key)) "**" : short(choice(part, key))) " |"
     }
     print "| layout | call | items |" megabytes "\n|---|---|---|---|---|---|---|---|"
     for (i = 1; i <= rows; i++)
         print "| " title[i] " |" cells[title[i]]
+    print "\nThe model's time as a share of the measured time, in the median of these cells:\n"
+    print "| layout | call | commands | bitmaps |\n|---|---|---|---|"
+    for (i = 1; i <= lines; i++)
+        print "| " line[i] " | " spread(commands[line[i]]) " | " spread(bitmaps[line[i]]) " |"
+}
+
+function print_choices()
+{
+    print "\n## Commands or bitmaps\n"
+    print "Both ways of a call were measured on filters of several sizes, half full, at 1 %; adds are of new items. The table"
+    print "has the way that the cost model chooses, and its time as a share of that of the better way.\n"
+    print_cells("crossing")
+    if (count["elsewhere-crossing"] == 0)
+        return
+    print "\nThe same on Redis " machine("Redis", "elsewhere-machine") ", hiredis " machine("hiredis", "elsewhere-machine") \
+        ", compiler " machine("compiler", "elsewhere-machine") ", in a run of its own on this machine:\n"
+    print_cells("elsewhere-crossing")
 }
 
 # ---- Whole bitmaps, and the module ---------------------------------------------------------
