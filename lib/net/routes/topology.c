@@ -243,10 +243,10 @@ static bool is_take_over(const struct topology *t, const struct slot_map *map, u
 /* Compares it with the map before. Has a node taken over? The first one replaces none. */
 static bool find_heirs(const struct topology *t, struct slot_map *map)
 {
-    const bool first = topology_primaries(t) == 0;
+    const bool compares = topology_primaries(t) > 0 && memcmp(t->slots, map->slots, sizeof map->slots) != 0;
     bool found = false;
 
-    for (unsigned i = 0; !first && i < KEYS_SLOTS; i++) {
+    for (unsigned i = 0; compares && i < KEYS_SLOTS; i++) {
         const uint16_t former = t->slots[i] % NODES_MAX, heir = map->slots[i];
         if (t->slots[i] == SLOT_UNKNOWN || heir >= SLOT_UNSERVED || heir == former ||
             !is_take_over(t, map, former, heir))
