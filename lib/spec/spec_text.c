@@ -7,7 +7,6 @@
 #include "hash/hash.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -160,20 +159,24 @@ struct line {
     bool failed; /* out of memory */
 };
 
-__attribute__((format(printf, 2, 3))) static void append(struct line *line, const char *format, ...)
+/* printf takes longer, and a filter's text is written at each of its keys that is read. */
+static void append(struct line *line, const char *text)
 {
-    va_list arguments;
+    const size_t len = strlen(text);
 
-    va_start(arguments, format);
-    line->len += (size_t)vsnprintf(line->text + line->len, sizeof line->text - line->len, format, arguments);
-    va_end(arguments);
+    memcpy(line->text + line->len, text, len);
+    line->len += len;
 }
 
 static void append_seeds(struct line *line, const struct spec *spec, const struct hash *hash)
 {
     if (hash->seeding == SEEDING_PER_HASH) {
-        for (uint32_t i = 0; i < spec->hashes; i++)
-            append(line, "%s%" PRIu64, i == 0 ? " seeds=" : ",", spec->seeds[i]);
+        for (uint32_t i = 0; i < spec->hashes; i++) {
+            char number[NUMBER_DIGITS + 1] = "";
+            number_format(number, spec->seeds[i], number_digits(spec->seeds[i]));
+            append(line, i == 0 ? " seeds=" : ",");
+            append(line, number);
+        }
     } else if (hash->seeding == SEEDING_KEY && spec->seeded) {
         append(line, " seed=");
         /* xxh3: a number; siphash: bytes in order. Without printf, which leaves on the stack what it is given. */
@@ -201,27 +204,33 @@ static void append_word(struct line *line, const struct spec *spec, unsigned bit
 {
     const struct known_word *word = word_of(bit);
     const struct hash *hash = &hash_table[spec->hash];
-    const uint64_t value = field_of(spec, word);
-    char rate[NUMBER_DOUBLE_SIZE] = "";
+    const uint64_t value = bit != GIVEN_SEGMENTS                                        ? field_of(spec, word)
+                           : spec_segments(spec) > 1 || spec_default_segments(spec) > 1 ? spec_segments(spec)
+                                                                                        : 0;
+    char number[NUMBER_DOUBLE_SIZE] = "";
+    const char *text = number;
 
     if (bit == GIVEN_SEED || bit == GIVEN_SEEDS) {
         if ((bit == GIVEN_SEEDS) == (hash->seeding == SEEDING_PER_HASH))
             append_seeds(line, spec, hash);
     } else if (bit == GIVEN_EMPTY && spec->empty_excluded) {
-        append(line, " empty=excluded");
+        text = "excluded";
     } else if (bit == GIVEN_ERROR && spec->error_rate > 0.0) {
-        line->failed = line->failed || number_format_double(rate, spec->error_rate) != HIBLOOM_OK;
-        append(line, " error=%s", rate);
+        line->failed = line->failed || number_format_double(number, spec->error_rate) != HIBLOOM_OK;
     } else if (bit == GIVEN_CHAIN && spec->link != 0) {
-        append(line, " chain=%016" PRIx64, spec->chain);
-    } else if (bit == GIVEN_SEGMENTS) {
-        if (spec_segments(spec) > 1 || spec_default_segments(spec) > 1)
-            append(line, " segments=%" PRIu32, spec_segments(spec));
+        snprintf(number, sizeof number, "%016" PRIx64, spec->chain);
     } else if (word->names != NULL && (value != 0 || bit == GIVEN_HASH || bit == GIVEN_LAYOUT)) {
-        append(line, " %s=%s", word->name, name_at(word->names, (size_t)value));
+        text = name_at(word->names, (size_t)value);
     } else if (word->names == NULL && value != 0) {
-        append(line, " %s=%" PRIu64 "%s", word->name, value, bit == GIVEN_WINDOW ? unit : "");
+        number_format(number, value, number_digits(value));
     }
+    if (*text == '\0')
+        return;
+    append(line, " ");
+    append(line, word->name);
+    append(line, "=");
+    append(line, text);
+    append(line, bit == GIVEN_WINDOW ? unit : "");
 }
 
 static hibloom_status write_text(const struct spec *spec, const char *unit, char *buf, size_t size)
@@ -234,7 +243,7 @@ static hibloom_status write_text(const struct spec *spec, const char *unit, char
     for (unsigned bit = 1; bit <= GIVEN_CHAIN; bit <<= 1)
         append_word(&line, spec, bit, unit);
     snprintf(buf, size, "%s", line.text + 1);
-    explicit_bzero(line.text, sizeof line.text);
+    explicit_bzero(line.text, line.len);
     return line.failed ? HIBLOOM_ENOMEM : line.len <= size ? HIBLOOM_OK : HIBLOOM_ERANGE;
 }
 
@@ -254,5 +263,5 @@ void spec_word(const struct spec *spec, unsigned bit, char *buf, size_t size)
 
     append_word(&line, spec, bit, "s");
     snprintf(buf, size, "%s", line.len > 0 ? line.text + 1 : "");
-    explicit_bzero(line.text, sizeof line.text);
+    explicit_bzero(line.text, line.len);
 }
