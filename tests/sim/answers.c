@@ -24,12 +24,12 @@ struct blob write_int(char *end, long long number)
 /* "$12\r\n", ":-5\r\n" */
 static bool put_head(struct run *run, char type, long long number)
 {
-    char text[NUMBER_LEN];
-    const struct blob digits = write_int(text + sizeof text, number);
+    char text[NUMBER_LEN + 3], *const end = text + sizeof text - 2;
+    char *const head = end - write_int(end, number).len - 1;
 
-    buffer_put(run->out, &type, 1);
-    buffer_put(run->out, digits.bytes, digits.len);
-    buffer_put(run->out, "\r\n", 2);
+    *head = type;
+    memcpy(end, "\r\n", 2);
+    buffer_put(run->out, head, (size_t)(end + 2 - head));
     return true;
 }
 

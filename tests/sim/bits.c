@@ -99,8 +99,10 @@ bool run_bitcount(struct run *run)
     if (key == NULL || is_empty)
         return put_int(run, 0);
     clip(&start, &end, (long long)key->value.len);
-    for (long long at = start; at <= end; at++)
-        count += __builtin_popcount((unsigned char)key->value.bytes[at]);
+    for (uint64_t eight = 0; start <= end; start += 8, eight = 0) {
+        memcpy(&eight, key->value.bytes + start, end - start < 7 ? (size_t)(end - start + 1) : sizeof eight);
+        count += __builtin_popcountll(eight);
+    }
     return put_int(run, count);
 }
 

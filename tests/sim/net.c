@@ -84,7 +84,7 @@ static void plan(struct way *w)
 
 static void put(struct way *w, enum kind kind, const void *bytes, size_t len, uint64_t at)
 {
-    struct piece *piece = net_memory(sizeof *piece + len);
+    struct piece *piece = resized(NULL, sizeof *piece + len);
 
     w->last_at = at > w->last_at ? at : w->last_at;
     *piece = (struct piece){.at = w->last_at, .kind = kind, .len = len};
@@ -451,6 +451,7 @@ WRAP(int, setsockopt, (int fd, int level, int name, const void *value, socklen_t
      0 /* none of them matters here */)
 WRAP(int, getsockopt, (int fd, int level, int name, void *value, socklen_t *len), (fd, level, name, value, len),
      (*(int *)value = level == SOL_SOCKET && name == SO_ERROR ? take_error(s) : 0, 0))
+WRAP(int, getpeername, (int fd, struct sockaddr *peer, socklen_t *len), (fd, peer, len), 0 /* it is elsewhere */)
 WRAP(int, fcntl, (int fd, int command, long argument), (fd, command, argument), control(s, command, argument))
 
 int __real_socket(int domain, int type, int protocol);

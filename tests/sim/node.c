@@ -21,7 +21,7 @@ static int by_name(const void *name, const void *command)
 /* "get", or with a second word "cluster|slots". */
 static const struct command *command_named(const struct node *node, struct blob word, const struct blob *second)
 {
-    static const struct command *last; /* most commands are like the one before */
+    static const struct command *known[32]; /* by the length and first letter: most are like one before */
     char name[48];
     const size_t more = second != NULL ? second->len + 1 : 0;
 
@@ -32,9 +32,10 @@ static const struct command *command_named(const struct node *node, struct blob 
         name[i] = (char)(c >= 'A' && c <= 'Z' ? c | 0x20 : c);
     }
     name[word.len + more] = '\0';
-    if (last == NULL || strcmp(name, last->name) != 0)
-        last = bsearch(name, commands, command_count, sizeof *commands, by_name);
-    const struct command *command = last;
+    const struct command *command = known[(word.len + more + (size_t)name[0]) % 32];
+    if (command == NULL || strcmp(name, command->name) != 0)
+        command = bsearch(name, commands, command_count, sizeof *commands, by_name);
+    known[(word.len + more + (size_t)name[0]) % 32] = command;
     if (command == NULL || (second == NULL && strchr(name, '|') != NULL) ||
         (node->sentinel != NULL && (command->flags & SENTINEL) == 0) ||
         (node->sentinel == NULL && strncmp(name, "sentinel", 8) == 0))

@@ -187,11 +187,8 @@ static bool take(const char **at, char separator, size_t count, unsigned base, u
 }
 
 /* Its columns, without what they stand for. */
-static bool trailer_at(struct blob string, size_t at, struct record_seen *c)
+static bool parse_trailer(const char *p, struct record_seen *c)
 {
-    if (string.len < TRAILER || at > string.len - TRAILER)
-        return false;
-    const char *p = string.bytes + at;
     if (memcmp(p + TRAILER - 9, " hibloom1", 9) != 0 || !take(&p, ' ', 4, 10, &c->text_len) ||
         !take(&p, ' ', 9, 10, &c->bytes) || !take(&p, ' ', 5, 10, &c->number) || !take(&p, '/', 5, 10, &c->keys) ||
         !take(&p, ' ', 8, 16, &c->crc))
@@ -199,6 +196,28 @@ static bool trailer_at(struct blob string, size_t at, struct record_seen *c)
     c->state = p[1];
     return *p == ' ' && c->state && strchr("rgcx", c->state) && (p += 2, take(&p, ' ', 16, 10, &c->generation)) &&
            take(&p, ' ', 16, 16, &c->id) && take(&p, ' ', 10, 10, &c->epoch);
+}
+
+/* Those of a world are few, too. */
+static bool trailer_at(struct blob string, size_t at, struct record_seen *c)
+{
+    static struct {
+        char bytes[TRAILER];
+        struct record_seen seen;
+    } cache[64];
+    if (string.len < TRAILER || at > string.len - TRAILER)
+        return false;
+    const char *p = string.bytes + at;
+    size_t slot = XXH3_64bits(p, TRAILER) % 64;
+    if (memcmp(cache[slot].bytes, p, TRAILER) != 0) {
+        *c = (struct record_seen){.is_damaged = false};
+        if (!parse_trailer(p, c))
+            return false;
+        memcpy(cache[slot].bytes, p, TRAILER);
+        cache[slot].seen = *c;
+    }
+    *c = cache[slot].seen;
+    return true;
 }
 
 static size_t list_bytes(uint64_t key, uint64_t keys)
@@ -224,7 +243,6 @@ static bool is_valid(struct blob string, size_t at, struct record_seen *c)
 void reader_record(struct blob string, struct record_seen *record)
 {
     size_t at = string.len - TRAILER; /* trailer_at refuses a short string */
-    record->is_damaged = false;
     record->is_record = trailer_at(string, at, record) && is_valid(string, at, record);
     if (!record->is_record)
         *record = (struct record_seen){.is_damaged = string.len >= TRAILER &&
@@ -321,7 +339,7 @@ void reader_read(reader_fetch *fetch, const char *name, struct filter_seen *filt
     struct link_seen *first = filter->link;
     const struct text_seen *t = &first->root.text;
     filter->links = filter->lingering = 0;
-    snprintf(first->name, sizeof first->name, "%.580s", name);
+    strcpy(first->name, name);
     filter->status = find_root(fetch, first);
     if (filter->status == 0 && t->link)
         filter->status = HIBLOOM_EMISMATCH;

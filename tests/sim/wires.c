@@ -156,8 +156,9 @@ static bool find_place(struct wire *wire, struct anchor *at, size_t argc, const 
     printable(key, at->key, sizeof at->key);
     if (*count > 0 && seen[0].call != at->call) /* another call */
         *count = 0;
-    for (size_t n = *count; n-- > 0;) /* most often it is the one that came last */
-        if (strcmp(seen[n].place, at->place) == 0 && strcmp(seen[n].key, at->key) == 0) {
+    for (size_t n = *count; n-- > 0;) /* most often it is the one that came last; 8 bytes tell most others from it */
+        if (memcmp(seen[n].key, at->key, 8) == 0 && memcmp(seen[n].place, at->place, 8) == 0 &&
+            strcmp(seen[n].place, at->place) == 0 && strcmp(seen[n].key, at->key) == 0) {
             at->nth = ++seen[n].nth;
             return true;
         }
@@ -317,7 +318,7 @@ static bool begins_with(struct blob reply, const char *word)
 static void note_reply(struct wire *wire, const struct command_seen *seen, struct blob reply)
 {
     /* By INFO a server tells a client that took it for a primary, however long ago it was demoted. */
-    const bool demoted = strcmp(seen->place, "INFO") == 0 && servers[wire->server].primary >= 0 && !wire->knew;
+    const bool demoted = servers[wire->server].primary >= 0 && !wire->knew && strcmp(seen->place, "INFO") == 0;
     const bool arrives = seen->connected && !wire->mute;
 
     if (arrives && wire->server == 0 && strcmp(seen->place, "INFO") == 0 && begins_with(reply, "$"))
