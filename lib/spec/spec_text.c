@@ -156,7 +156,7 @@ const char *spec_error(const char *text, char *buf, size_t size)
 struct line {
     char text[HIBLOOM_TEXT_SIZE];
     size_t len;
-    bool failed; /* out of memory */
+    bool failed; /* out of memory, or of room */
 };
 
 /* printf takes longer, and a filter's text is written at each of its keys that is read. */
@@ -164,6 +164,9 @@ static void append(struct line *line, const char *text)
 {
     const size_t len = strlen(text);
 
+    line->failed = line->failed || len >= sizeof line->text - line->len;
+    if (line->failed)
+        return;
     memcpy(line->text + line->len, text, len);
     line->len += len;
 }
