@@ -453,6 +453,8 @@ static void carry_out(struct wire *wire)
         if (fate == FATE_GOES_ON && servers[wire->server].up)
             execute(wire, &at, argc, argv, key);
         wire->gone |= fate == FATE_GONE;
+        world.undo_lost |= fate == FATE_GONE && strcmp(at.place, "EVAL.undo") == 0 && /* which is not sent again */
+                           world.plan->client[wire->client].retry_ms == 0;
         used += len;
         if (fate == FATE_GOES_ON && wire->held_until == 0 && is_end_of_piece(wire, &at)) {
             if (world.plan->sizes != 0) /* longer, so that others take the key meanwhile */
