@@ -58,10 +58,10 @@ static bool take_name(struct listing *l, const struct candidate *key, bool sever
     return keys_check(l->name) == HIBLOOM_OK && glob_matches(l->pattern, l->name);
 }
 
-static void refused(struct listing *l, const char *command, const struct reply *reply)
+static void refused(struct listing *l, const struct reply *reply)
 {
     if (reply->type == REDIS_REPLY_ERROR)
-        task_fail_as(&l->talk.task, task_refusal(&l->talk.task, refusal_of(reply->text), reply->text, command));
+        task_fail_as(&l->talk.task, task_refusal(&l->talk.task, refusal_of(reply->text), reply->text, l->pattern));
     else
         task_unexpected(&l->talk.task);
 }
@@ -104,7 +104,7 @@ static void take_trailer(struct talk *talk, uint32_t tag, uint32_t index, const 
     }
     const enum refusal refusal = reply->type == REDIS_REPLY_ERROR ? refusal_of(reply->text) : REFUSAL_OTHER;
     if (refusal != REFUSAL_WRONGTYPE && refusal != REFUSAL_NOPERM)
-        refused(l, "GETRANGE", reply);
+        refused(l, reply);
 }
 
 static void ask_trailers(struct listing *l, struct outbox *outbox)
@@ -134,7 +134,7 @@ static void take_keys(struct talk *talk, uint32_t tag, uint32_t index, const str
         return;
     if (reply->type != REDIS_REPLY_ARRAY || !reply_next_string(l->bytes, reply->text_len, &at, &cursor, &cursor_len) ||
         cursor_len > NUMBER_DIGITS || number_parse(cursor, cursor_len, UINT64_MAX, &number) != HIBLOOM_OK) {
-        refused(l, "SCAN", reply);
+        refused(l, reply);
         return;
     }
     while (!l->cut && reply_next_string(l->bytes, reply->text_len, &at, &text, &len)) {

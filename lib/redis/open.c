@@ -24,18 +24,13 @@ void life_take_place(struct talk *talk, uint32_t tag, uint32_t index, const stru
         return;
     }
     struct life_place *place = &life_of(talk)->place[tag];
-    struct task *task = &talk->task;
     char key[KEYS_SIZE];
 
-    place->refused = task_check(task, task->link, reply, REDIS_REPLY_STRING, 0); /* counts only if it is the filter's */
-    if (place->refused.status == HIBLOOM_OK) {
+    place_key(life_of(talk), tag, key);
+    if (reply->type == REDIS_REPLY_ERROR) /* counts only if it is the filter's */
+        place->refused = task_refusal(&talk->task, refusal_of(reply->text), reply->text, key);
+    else if (task_expect(&talk->task, reply, REDIS_REPLY_STRING, 0))
         place->found = record_read_end(reply->text, reply->text_len, &place->record);
-    } else if (place->refused.status == HIBLOOM_EPROTO) {
-        task_unexpected(task);
-    } else if (place->refused.refusal == REFUSAL_WRONGTYPE) { /* before the spec is known the words name no key */
-        place_key(life_of(talk), tag, key);
-        place->refused.words = task_say(task, "'%s' holds a value that is no string: choose another name", key);
-    }
 }
 
 static void ask_end(struct outbox *outbox, uint32_t tag, struct argument key)

@@ -8,7 +8,6 @@
 #include "redis/scandump.h"
 #include "base/store.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* The key is no filter of ours: the advice that is given elsewhere would mislead. */
@@ -16,7 +15,6 @@ static void refused(struct scandump *dump, const char *words)
 {
     struct task *task = &dump->talk.task;
     const enum refusal refusal = refusal_of(words);
-    char what[320];
 
     if (strncmp(words, "ERR not found", 13) == 0) {
         task_fail(task, HIBLOOM_ENOTFOUND, "'%.256s': the server has no such filter of RedisBloom", dump->key);
@@ -29,8 +27,7 @@ static void refused(struct scandump *dump, const char *words)
         task_fail(task, HIBLOOM_EMISMATCH, "'%.256s': the key holds something else than a filter of RedisBloom",
                   dump->key);
     } else {
-        snprintf(what, sizeof what, "'%.256s': BF.SCANDUMP", dump->key);
-        task_fail_as(task, task_refusal(task, refusal, words, what));
+        task_fail_as(task, task_refusal(task, refusal, words, dump->key));
     }
 }
 

@@ -178,12 +178,12 @@ void task_fail_as_inner(struct task *task)
     task_fail_as(task, task_failure(task->inner));
 }
 
-struct failure task_refusal(struct task *task, enum refusal refusal, const char *words, const char *what)
+struct failure task_refusal(struct task *task, enum refusal refusal, const char *words, const char *key)
 {
     char explained[512];
 
     refusal_explain(refusal, words, explained, sizeof explained);
-    return (struct failure){refusal_status(refusal), refusal, task_say(task, "%s: %s", what, explained)};
+    return (struct failure){refusal_status(refusal), refusal, task_say(task, "'%s': %s", key, explained)};
 }
 
 /* ---- A server that forgot, and one that is silent ------------------------------ */
@@ -281,14 +281,13 @@ void task_release(struct task *task)
 static struct failure refused(struct task *task, const struct link *link, const struct reply *reply, uint32_t i)
 {
     const char *words = reply->text, *seed;
-    char text[SPEC_TEXT_SIZE], what[KEYS_SIZE + sizeof "''"];
+    char text[SPEC_TEXT_SIZE];
 
     seed = spec_format(link->spec, text, sizeof text) == HIBLOOM_OK ? strstr(text, " seed=") : NULL;
     if (seed != NULL && error_repeats(words, seed + 6, strcspn(seed + 6, " ")))
         words = "refused (its words are left out, since they hold the seed)";
     explicit_bzero(text, sizeof text);
-    snprintf(what, sizeof what, "'%s'", link_key(link, i, KEY_NAME));
-    return task_refusal(task, refusal_of(reply->text), words, what);
+    return task_refusal(task, refusal_of(reply->text), words, link_key(link, i, KEY_NAME));
 }
 
 struct failure task_check(struct task *task, const struct link *link, const struct reply *reply, int type, uint32_t i)

@@ -142,8 +142,8 @@ void task_unexpected(struct task *); /* EPROTO */
 
 void task_no_memory(struct task *);
 
-/* The server refused it: these words of it, and what to do, behind `what`. */
-struct failure task_refusal(struct task *, enum refusal, const char *words, const char *what);
+/* The server refused it: these words of it, and what to do, behind the key. */
+struct failure task_refusal(struct task *, enum refusal, const char *words, const char *key);
 
 /* Words for a failure that is kept aside. Without memory they say that, and the status is right all the same. */
 __attribute__((format(printf, 2, 3))) const char *task_say(struct task *, const char *format, ...);

@@ -73,7 +73,10 @@ static void opening_and_attaching_at_a_list_says_so(void **state)
         assert_words(store, "no string");
         assert_null(filter);
     }
-    test_command(redis, "DEL a-list");
+    test_command(redis, "RENAME a-list a-list:0");
+    assert_fails(hibloom_open(&filter, store, "a-list", "bits=96 hashes=7 segments=2"), HIBLOOM_EMISMATCH, store,
+                 "'a-list:0'");
+    test_command(redis, "DEL a-list:0");
     hibloom_store_free(store);
 }
 

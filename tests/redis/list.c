@@ -145,7 +145,7 @@ static void a_user_is_told_of_what_it_may_read(void **state)
     test_command(own, "AUTH reader p");
     struct named *none = calloc(1, sizeof *none);
     assert_non_null(none);
-    assert_fails(hibloom_list(store, NULL, take, none), HIBLOOM_EDENIED, store, "SCAN");
+    assert_fails(hibloom_list(store, NULL, take, none), HIBLOOM_EDENIED, store, "'scan'");
     free(none);
     hibloom_store_free(store);
     redisFree(own);
