@@ -108,6 +108,10 @@ static void past_the_limit_calls_are_refused(void **state)
     await_all(loop, fits, 2);
     assert_true(large.status == HIBLOOM_OK && fits[0].status == HIBLOOM_OK && fits[1].status == HIBLOOM_OK);
     assert_ok(AWAIT(loop, &fits[0], hibloom_async_contains(filter, "x", 1, found, on_done, &fits[0])), async);
+    fits[0].calls = 0;
+    assert_ok(hibloom_async_reopen(filter, on_done, &fits[0]), async);
+    assert_ok(AWAIT(loop, &fits[1], hibloom_async_contains_many(filter, many, 9999, found, on_done, &fits[1])), async);
+    assert_int_equal(fits[0].status, HIBLOOM_EBUSY); /* its answer has come while the other call was pending */
     hibloom_store_free(async);
     hibloom_close(filter);
     close_loop(loop);

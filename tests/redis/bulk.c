@@ -89,6 +89,9 @@ static void answers_and_bits_are_those_of_memory(const char *text, const char *c
     assert_same(filter, twin);
     if (filter->spec.layout != LAYOUT_PARTITIONED)
         assert_true(test_stats(store).commands - then < ITEMS / 2 + 500); /* those that were in are not sent */
+    const uint64_t near_before = test_stats(store).items_near;            /* what is in by bitmaps is near, too */
+    assert_ok(hibloom_contains_many(filter, items + 8, 100, answers), store);
+    assert_int_equal(test_stats(store).items_near - near_before, near ? 100 : 0);
     assert_dropped(filter, store);
     test_close(twin, store);
     hibloom_store_free(memory);

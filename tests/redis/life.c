@@ -38,8 +38,12 @@ static void another_spec_is_a_mismatch(void **state)
         assert_null(strstr(hibloom_store_error(b->store), "00112233"));
     }
     /* nor is it a bare bitmap, with another spec or with its own */
-    assert_status(hibloom_attach(&other, b->store, name, "php-uids"), HIBLOOM_EMISMATCH, b->store);
+    assert_status(hibloom_attach(&other, b->store, name, "hash=xxh3 bits=96 hashes=7 segments=2"), HIBLOOM_EMISMATCH,
+                  b->store);
     assert_status(hibloom_attach(&other, b->store, name, hibloom_secret_spec_of(filter)), HIBLOOM_EMISMATCH, b->store);
+    backend_drop(b, filter);
+    filter = backend_open(b, name, "bits=96 hashes=7 segments=2"); /* whose keys have other names */
+    assert_status(hibloom_attach(&other, b->store, name, "php-uids"), HIBLOOM_EMISMATCH, b->store);
     backend_drop(b, filter);
 }
 
