@@ -201,12 +201,11 @@ static hibloom_status finish_list(struct work *work, hibloom_status status)
 
     for (const char *name; wanted && work->done != NULL && (name = listing_next(own->listing)) != NULL;)
         wanted = own->each(name, own->each_data);
-    const bool goes_on = wanted && work->done != NULL && !listing_is_over(own->listing);
-    if (goes_on && !work->async->looped.closing)
+    if (wanted && work->done != NULL && !listing_is_over(own->listing))
         work->next = listing_begin(own->listing);
     else
         alloc.free(own->listing);
-    return goes_on && work->next == NULL ? HIBLOOM_ECANCELED : status;
+    return status;
 }
 
 struct listed {

@@ -115,7 +115,7 @@ static bool clear_padding(const struct whole *w, unsigned char *bits)
 /* False: it has failed already. */
 static bool begin(struct whole *w, const struct whole_args *args)
 {
-    const hibloom *filter = args->other != NULL && args->other->spec.window != 0 ? args->other : args->filter;
+    const hibloom *filter = args->filter; /* another one has the same spec, or does not do */
 
     whole_note_filters(w, args->filter, args->other);
     if (filter->spec.window != 0)
