@@ -59,6 +59,21 @@ static void seeds_differ_from_filter_to_filter(void **state)
     backend_drop(b, other);
 }
 
+/* A handle has room for the seeds of its spec. */
+static void a_handle_is_not_opened_again_with_more_seeds(void **state)
+{
+    struct backend *b = *state;
+    const char *name = TEST_NAME;
+    hibloom *few = backend_open(b, name, "bits=80 hashes=3"), *again;
+
+    assert_ok(hibloom_open(&again, b->store, name, NULL), b->store);
+    backend_drop(b, few);
+    hibloom *many = backend_open(b, name, "bits=80 hashes=2 hash=poly seeds=7,11");
+    assert_fails(hibloom_reopen(again), HIBLOOM_EMISMATCH, b->store, "many seeds");
+    backend_drop(b, many);
+    hibloom_close(again);
+}
+
 static void bad_arguments_are_refused(void **state)
 {
     struct backend *b = *state;
@@ -305,6 +320,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ON_ALL(another_spec_is_a_mismatch),
         ON_ALL(seeds_differ_from_filter_to_filter),
+        ON_ALL(a_handle_is_not_opened_again_with_more_seeds),
         ON_ALL(bad_arguments_are_refused),
         ON_REDIS(a_filters_tail_has_to_fit_its_key_too),
         ON_REDIS(info_counts_by_ranges_of_16_megabytes),
