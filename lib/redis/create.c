@@ -35,7 +35,7 @@ static void judge_root(struct talk *talk, struct outbox *outbox)
     } else if (life->answer == '=' || life_has_patience(life)) {
         life_start_over(talk);
     } else {
-        life_fail_taken(life, link_key(link, 0, KEY_NAME));
+        life_fail_taken(life, link_key(link, 0, KEY_NAME), there->keys != 0);
     }
 }
 
@@ -73,6 +73,7 @@ static void take_made(struct talk *talk, uint32_t tag, uint32_t index, const str
     if (life->answer == '!') {
         life->taken = true;
         life->taken_key = tag;
+        life->taken_by_filter = record->keys != 0;
     } else if (record->generation > link->generation) {
         life->newer = record->generation > life->newer ? record->generation : life->newer;
     } else {
@@ -99,7 +100,7 @@ static void wait_for_place(struct talk *talk)
         talk_then(talk, NULL, make_keys);
         return;
     }
-    life_fail_taken(life, link_key(talk->task.link, life->taken_key, KEY_NAME));
+    life_fail_taken(life, link_key(talk->task.link, life->taken_key, KEY_NAME), life->taken_by_filter);
     talk->cleanup = life_remove;
 }
 
@@ -237,7 +238,7 @@ void life_complete(struct talk *talk, struct outbox *outbox)
 
 /* Keys made for nothing are unlinked by their ids. But somebody may be listing them where the root is of the same
  * generation, unless that is being removed. */
-static void tidy(struct talk *talk, struct outbox *outbox)
+void life_tidy(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
 
@@ -248,7 +249,7 @@ static void tidy(struct talk *talk, struct outbox *outbox)
     for (uint32_t i = life->range.first; i < life->range.first + life->range.count; i++)
         if (flags_has(life->creating.mine, i))
             life_ask_unlink(life, outbox, i, true, "");
-    talk_then(talk, life_take_unlinked, tidy);
+    talk_then(talk, life_take_unlinked, life_tidy);
 }
 
 static void note_created(struct life *life)
@@ -280,7 +281,7 @@ static void judge_finished(struct talk *talk, struct outbox *outbox)
         return;
     }
     life->range = (struct link_range){0, 0};
-    tidy(talk, outbox);
+    life_tidy(talk, outbox);
 }
 
 static void make_ready(struct talk *talk, struct outbox *outbox)

@@ -214,9 +214,9 @@ void life_start_over(struct talk *talk)
     talk_then(talk, life_take_unlinked, life_read_places); /* something may be unlinked meanwhile */
 }
 
-void life_fail_taken(struct life *life, const char *key)
+void life_fail_taken(struct life *life, const char *key, bool is_filter)
 {
-    if (life->answer_record.keys != 0)
+    if (is_filter)
         task_fail(&life->talk.task, HIBLOOM_EMISMATCH,
                   "'%s' is a filter of its own, in the way of a key of '%s': choose another name for one of them", key,
                   link_name(life->talk.task.link, LINK_NAME));

@@ -70,7 +70,8 @@ struct life {
     struct link_range range; /* of its keys: those that are checked, made, unlinked now */
     uint64_t newer;          /* a generation above the root's that a key has; 0: none */
     bool taken;              /* something is in the way of a key, or stays where a key was removed: */
-    uint32_t taken_key;      /* of this one */
+    uint32_t taken_key;      /* of this one, */
+    bool taken_by_filter;    /* by a key of a filter */
 
     struct {               /* life.c */
         unsigned attempts; /* how often the places were read */
@@ -138,6 +139,7 @@ void life_check_keys(struct talk *, struct outbox *);  /* repair.c: once the roo
 void life_attach(struct talk *, struct outbox *);      /* attach.c: a bare bitmap, once the places are known */
 void life_create(struct talk *, struct outbox *);      /* create.c: the root, for life.makes */
 void life_complete(struct talk *, struct outbox *);    /* create.c: from a root in the state creating on */
+void life_tidy(struct talk *, struct outbox *);        /* create.c: keys that it has made for a root that is gone */
 void life_remove(struct talk *, struct outbox *);      /* remove.c: the handle's filter, or the one that was found */
 void life_remove_keys(struct talk *, struct outbox *); /* remove.c: from a root in the state removing on */
 void life_swap_grown(struct talk *, struct outbox *);  /* create.c: the handle's filter is followed by another link */
@@ -181,7 +183,7 @@ void life_take_unlinked(struct talk *, uint32_t tag, uint32_t index, const struc
 bool life_draw_id(struct task *, uint64_t *id);
 
 /* EMISMATCH: the key holds something that is no filter of ours. */
-void life_fail_taken(struct life *, const char *key);
+void life_fail_taken(struct life *, const char *key, bool is_filter);
 
 /* EMISMATCH: where a growing filter has its links there is a filter of that name. */
 void life_fail_link_taken(struct task *, const char *name);

@@ -291,9 +291,8 @@ static void judge_absent(struct talk *talk)
     } else if (in_the_way && life_has_patience(life)) {
         life_start_over(talk); /* late bits of another filter of the name are soon taken back */
     } else if (in_the_way || place->found == RECORD_FOUND) {
-        life->answer_record = place->record; /* of a name that looks like our root's */
         place_key(life, needed, key);
-        life_fail_taken(life, key);
+        life_fail_taken(life, key, place->record.keys != 0); /* of a name that looks like our root's */
     } else if (life->makes != NULL) {
         talk_then(talk, NULL, life_create);
     } else {

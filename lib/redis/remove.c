@@ -95,6 +95,8 @@ static void judge_mark(struct talk *talk, struct outbox *outbox)
     } else if (life->answer == '=' && same && there->state == RECORD_GROWN && !link->grown) {
         link->grown = true; /* since this handle looked */
         life_remove(talk, outbox);
+    } else if (talk->cleaning && !same && life->creating.mine != NULL) {
+        life_tidy(talk, outbox);
     } else
         not_removed(talk, life->answer == '=' && !same);
 }

@@ -157,7 +157,7 @@ static void judge_made(struct talk *talk, struct outbox *outbox)
         return;
     }
     if (life->answer == '!') {
-        life_fail_taken(life, link_key(link, i, KEY_NAME));
+        life_fail_taken(life, link_key(link, i, KEY_NAME), life->answer_record.keys != 0);
         return;
     }
     if (life->answer_record.generation != link->generation && life->newer == life->answer_record.generation) {
