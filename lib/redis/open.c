@@ -250,12 +250,26 @@ static void judge_filter(struct talk *talk, unsigned place)
         talk_then(talk, NULL, life_check_keys);
 }
 
+static bool is_link_of_chain(const struct life *life, unsigned place)
+{
+    const struct record *record = &life->place[place].record;
+
+    return record->link != 0 && record->chain == life->link.chain &&
+           (record->state != RECORD_CREATING || life->goal == LIFE_DELETE);
+}
+
 /* Two that were created at once: the one that is ready stays, and of two that are
- * not the one of one key. Two that are ready were put there by hand. */
+ * not the one of one key. Two that are ready were put there by hand. Beside a link
+ * of this filter another one's is left over, and in nobody's way. */
 static void judge_both(struct talk *talk)
 {
     struct life *life = life_of(talk);
+    const bool alone = is_link_of_chain(life, PLACE_ALONE), root = is_link_of_chain(life, PLACE_ROOT);
 
+    if (alone != root) {
+        judge_filter(talk, root ? PLACE_ROOT : PLACE_ALONE);
+        return;
+    }
     life->clearing_way = true;
     if (!record_is_ready(life->place[PLACE_ROOT].record.state))
         judge_filter(talk, PLACE_ROOT);
