@@ -97,16 +97,18 @@ bool has_cause(const struct call *c, hibloom_status status)
     case HIBLOOM_ESERVER: return caused(CAUSE_REFUSAL, since) && (caused(CAUSE_KEYS, 1) || caused(CAUSE_RESTART, 1));
     case HIBLOOM_EDENIED: return caused(CAUSE_DENIAL, since);
     case HIBLOOM_ENOTFOUND:
-        if ((c->verb == VERB_OPEN && !kind->bare /* its text has a size, so it makes one */) || has_removed_it(c))
+        if (c->verb == VERB_OPEN && !kind->bare /* its text has a size, so it makes one */)
             return false;
-        return life || (c->verb == VERB_LOOK && kind->bare) || c->raw_at_begin != 0;
+        if (s->loop && names[c->name].unclean && somebody_may_remove(c->name)) /* a removal that failed arrives now */
+            return true;
+        return !has_removed_it(c) && (life || (c->verb == VERB_LOOK && kind->bare) || c->raw_at_begin != 0);
     case HIBLOOM_EMISMATCH:
         if (c->verb == VERB_OPEN && finds_no_other(c))
             return is_struck_often(c);
         /* the name of what replaces may have late bits */
         return life || c->raw_at_begin != 0 || world.plan->sizes != 0 || (c->verb == VERB_REPLACE && others);
     case HIBLOOM_ECORRUPT: /* a removal that was cut may have taken a link of which no root tells yet */
-        return (life && some_key_may_go(c->name)) ||
+        return ((life || caused(CAUSE_CLOCK, 1)) && some_key_may_go(c->name)) ||
                ((kind->growing || kind->window) && (names[c->name].did & (1u << VERB_DROP | 1u << VERB_DELETE)) != 0);
     case HIBLOOM_EBUSY: /* of a window: it tries 20 times, each as a period has passed, or a slice was cleared */
         if (kind->window && world.plan->topology != CLUSTER && c->verb <= VERB_LOOK && c->verb != VERB_OPEN && !life &&
