@@ -29,7 +29,6 @@ static void judge_root(struct talk *talk, struct outbox *outbox)
         life_adopt(life, &spec, there);
         explicit_bzero(&spec, sizeof spec); /* the seed */
         life->root_state = there->state;
-        life->range = (struct link_range){0, 0};
         if (!task_has_failed(&talk->task))
             life_complete(talk, outbox);
     } else if (life->answer == '=' || life_has_patience(life)) {
@@ -131,18 +130,26 @@ static void make_keys(struct talk *talk, struct outbox *outbox)
     talk_then(talk, take_made, judge_made);
 }
 
+static void make_all_keys(struct talk *talk, struct outbox *outbox)
+{
+    struct life *life = life_of(talk);
+
+    life->newer = 0;
+    life->taken = false;
+    life->range = (struct link_range){0, 0};
+    make_keys(talk, outbox);
+}
+
 static void begin_keys(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
 
     alloc.free(life->creating.mine);
     life->creating.mine = alloc.calloc(FLAGS_BYTES(talk->task.link->count), 1);
-    life->newer = 0;
-    life->taken = false;
     if (life->creating.mine == NULL)
         task_no_memory(&talk->task);
     else
-        make_keys(talk, outbox);
+        make_all_keys(talk, outbox);
 }
 
 /* Does it tell of a further link by now, or is it gone? */
@@ -360,10 +367,14 @@ void life_swap_grown(struct talk *talk, struct outbox *outbox)
 
 static void judge_raised(struct talk *talk, struct outbox *outbox)
 {
-    if (life_of(talk)->answer == '+')
-        life_start_over(talk);
-    else
+    struct life *life = life_of(talk);
+
+    if (life->answer == '+') { /* the keys that it has made stay its own: each is made anew */
+        talk->task.link->generation = life->newer + 1;
+        make_all_keys(talk, outbox);
+    } else {
         judge_finished(talk, outbox);
+    }
 }
 
 /* A key of a newer generation, whose root is lost: this root has to be newer. */

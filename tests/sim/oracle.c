@@ -322,9 +322,8 @@ static void settle(struct call *c, hibloom_status status, bool open_end)
     check_told(c, status);
     check_length(c, status);
     times_end(c, status, open_end);
-    /* over a filter that it was making, perhaps; what it has sent may still arrive, or its time was set back */
-    const bool slept = c->verb == VERB_OPEN && status == HIBLOOM_EMISMATCH &&
-                       (commands_may_be_late() || world_had(FAULT_CLOCK));
+    /* over a filter that it was making, perhaps; what it has sent may still arrive */
+    const bool slept = c->verb == VERB_OPEN && status == HIBLOOM_EMISMATCH && commands_may_be_late();
     n->unclean |= open_end || slept;
     if (open_end && (1u << c->verb & MAY_SET) != 0) {
         n->bits_late = true;
