@@ -58,6 +58,9 @@ void life_create(struct talk *talk, struct outbox *outbox)
 
 /* ---- The other keys ------------------------------------------------------------- */
 
+/* A clock never says so; and a root that is newer still has to have its 16 digits, and to be a number of Lua. */
+#define NEWEST (UINT64_C(1) << 53)
+
 static void take_made(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
     struct life *life = life_of(talk);
@@ -69,11 +72,12 @@ static void take_made(struct talk *talk, uint32_t tag, uint32_t index, const str
             talk->cleanup = life_remove;
         return;
     }
-    if (life->answer == '!') {
+    const bool newer = record->generation > link->generation;
+    if (life->answer == '!' || (newer && record->generation >= NEWEST)) {
         life->taken = true;
         life->taken_key = tag;
         life->taken_by_filter = record->keys != 0;
-    } else if (record->generation > link->generation) {
+    } else if (newer) {
         life->newer = record->generation > life->newer ? record->generation : life->newer;
     } else {
         link->keys[tag].id = record->id;

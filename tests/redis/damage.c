@@ -34,6 +34,8 @@ static const struct damage {
     {SEVERAL, {"DEL seen:0 seen:1 seen:2"}, GONE, OK, GONE, GONE, GONE, GONE},
     {SEVERAL, {"DEL seen:0"}, GONE, OK, GONE, GONE, GONE, GONE},
     {SEVERAL, {MARK_AS_REMOVED("seen:0")}, GONE, OK, GONE, GONE, OK, OK},
+    {SEVERAL, {"DEL seen:0", WRITE("seen:1", "53", "2999999999999999")}, GONE, OK, GONE, GONE, GONE, GONE},
+    {SEVERAL, {"DEL seen:0", WRITE("seen:1", "53", "9999999999999999")}, GONE, OTHER, GONE, GONE, GONE, GONE},
     {GROWING, {"DEL seen seen:+1"}, GONE, OK, GONE, GONE, GONE, GONE},
     /* replaced, or lost and made again */
     {ONE, {"RENAME other seen"}, OTHER, OK, OK, OK, OK, OTHER},
