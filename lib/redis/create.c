@@ -286,8 +286,7 @@ static void judge_finished(struct talk *talk, struct outbox *outbox)
         life_note_ahead(life);
         return;
     }
-    const struct record *root = &life->answer_record;
-    if (root->generation == talk->task.link->generation && root->state != RECORD_REMOVING) {
+    if (!life_root_is_gone(life)) {
         life_start_over(talk);
         return;
     }

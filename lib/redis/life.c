@@ -104,6 +104,13 @@ void life_ask_swap(struct life *life, struct outbox *outbox, enum record_state f
     outbox_end(outbox);
 }
 
+bool life_root_is_gone(const struct life *life)
+{
+    const struct record *root = &life->answer_record;
+
+    return root->generation != life->talk.task.link->generation || root->state == RECORD_REMOVING;
+}
+
 bool life_read_answer(struct life *life, const struct reply *reply, uint32_t i)
 {
     if (!task_expect(&life->talk.task, reply, REDIS_REPLY_STRING, i))

@@ -179,6 +179,9 @@ void life_ask_swap(struct life *, struct outbox *, enum record_state from, uint6
 void life_ask_unlink(struct life *, struct outbox *, uint32_t i, bool by_id, const char *state);
 void life_take_unlinked(struct talk *, uint32_t tag, uint32_t index, const struct reply *);
 
+/* By the answer to a swap of it. If not, somebody may be listing the keys of its generation. */
+bool life_root_is_gone(const struct life *);
+
 /* A new id for a key. False: the system has no random numbers; noted. */
 bool life_draw_id(struct task *, uint64_t *id);
 

@@ -141,7 +141,7 @@ static void judge_listed(struct talk *talk, struct outbox *outbox)
     }
     life_start_over(talk);
     /* of a filter that is gone nobody will list it; of this one a repair may */
-    if (life->checking.made && life->answer_record.generation != talk->task.link->generation)
+    if (life->checking.made && life_root_is_gone(life))
         life_ask_unlink(life, outbox, life->checking.key, true, "");
 }
 

@@ -22,8 +22,12 @@ static bool is_temporary(struct blob key)
 /* A temporary key is no part of a filter: what happens to it excuses nothing. */
 static void note_altered(struct blob key)
 {
-    if (!is_temporary(key))
-        note(CAUSE_KEYS);
+    const char *colon = memrchr(key.bytes, ':', key.len);
+
+    if (is_temporary(key))
+        return;
+    note(CAUSE_KEYS);
+    world.root_went |= colon == NULL || colon[1] == '+' || colon[1] == '0';
 }
 
 /* A key is renamed for good; or copied, and the copy comes back when it is out of date. */
@@ -94,6 +98,7 @@ static void flush(int server, uint64_t arg)
         DO(server, blob_of("FLUSHALL"));
     }
     note(CAUSE_KEYS);
+    world.root_went = true;
     oracle_after(-1, "a flush");
 }
 
