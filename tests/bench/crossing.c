@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { ROUNDS = 3, MOST = 1000000, BY_COMMANDS = 12000, TRIED = 5 };
+enum { ROUNDS = 3, MOST = 1000000, BY_COMMANDS = 12000, TRIED = 45 };
 
 static const uint64_t capacities[] = {100000, 1000000, 3000000, 10000000, 55000000};
 static const size_t sizes[] = {100, 1000, 3000, 10000, 30000, 100000, MOST};
@@ -114,11 +114,13 @@ static double take(struct bed *bed, enum way way, size_t f, size_t o, const hibl
     return (bench_now() - since) * 1e6;
 }
 
-/* The median of some trials of a call. */
+/* The median of some trials of a call. Short ones are many: else one that the scheduler interrupts decides. */
 static double measure(struct bed *bed, enum way way, size_t f, size_t o, size_t n)
 {
     const size_t some = way == WAY_COMMANDS && n > BY_COMMANDS ? BY_COMMANDS : n;
-    const size_t tries = n <= 1000 ? TRIED : n <= 10000 ? 3 : 1;
+    const size_t least = n <= 1000 ? 5 : n <= 10000 ? 3 : 1;
+    const double until = bench_now() + 0.02;
+    size_t tries = 0;
     const bool looks = operations[o].call == STORE_LOOK;
     double took[TRIED];
     char name[16];
@@ -126,9 +128,9 @@ static double measure(struct bed *bed, enum way way, size_t f, size_t o, size_t 
     snprintf(name, sizeof name, "cross%zu.", f);
     if (!looks)
         bench_copy(bed->redis, name);
-    for (size_t i = 0; i < tries; i++) {
+    for (; tries < least || (tries < TRIED && bench_now() < until); tries++) {
         hibloom_item *items = looks ? bed->asked : bench_uids(bed->fresh, some);
-        took[i] = take(bed, way, f, o, items, some) * (double)n / (double)some;
+        took[tries] = take(bed, way, f, o, items, some) * (double)n / (double)some;
         if (!looks)
             free(items);
         bed->fresh += some;
