@@ -202,16 +202,22 @@ static uint64_t field_of(const struct spec *spec, const struct known_word *word)
     return word->size == sizeof(uint64_t) ? *(const uint64_t *)field : *(const uint32_t *)field;
 }
 
+/* 0: the text leaves it out. */
+static uint64_t value_of(const struct spec *spec, const struct known_word *word, unsigned bit)
+{
+    if (bit == GIVEN_SEGMENTS && spec_segments(spec) <= 1 && spec_default_segments(spec) <= 1)
+        return 0;
+    return bit == GIVEN_SEGMENTS ? spec_segments(spec) : field_of(spec, word);
+}
+
 /* A word, if the text has it; `unit` stands behind a time. */
 static void append_word(struct line *line, const struct spec *spec, unsigned bit, const char *unit)
 {
     const struct known_word *word = word_of(bit);
     const struct hash *hash = &hash_table[spec->hash];
-    const uint64_t value = bit != GIVEN_SEGMENTS                                        ? field_of(spec, word)
-                           : spec_segments(spec) > 1 || spec_default_segments(spec) > 1 ? spec_segments(spec)
-                                                                                        : 0;
+    const uint64_t value = value_of(spec, word, bit);
     char number[NUMBER_DOUBLE_SIZE] = "";
-    const char *text = number;
+    const char *text = "";
 
     if (bit == GIVEN_SEED || bit == GIVEN_SEEDS) {
         if ((bit == GIVEN_SEEDS) == (hash->seeding == SEEDING_PER_HASH))
@@ -220,12 +226,15 @@ static void append_word(struct line *line, const struct spec *spec, unsigned bit
         text = "excluded";
     } else if (bit == GIVEN_ERROR && spec->error_rate > 0.0) {
         line->failed = line->failed || number_format_double(number, spec->error_rate) != HIBLOOM_OK;
+        text = number;
     } else if (bit == GIVEN_CHAIN && spec->link != 0) {
         snprintf(number, sizeof number, "%016" PRIx64, spec->chain);
+        text = number;
     } else if (word->names != NULL && (value != 0 || bit == GIVEN_HASH || bit == GIVEN_LAYOUT)) {
         text = name_at(word->names, (size_t)value);
     } else if (word->names == NULL && value != 0) {
         number_format(number, value, number_digits(value));
+        text = number;
     }
     if (*text == '\0')
         return;
