@@ -19,6 +19,7 @@ enum window_found { FOUND_NOWHERE, FOUND_IN_DOUBT, FOUND_OLDER, FOUND_NOW };
 
 static void look(struct sieve *);
 static void set(struct sieve *);
+static void begin(struct sieve *);
 
 static uint32_t count_of(const struct sieve *s)
 {
@@ -304,12 +305,20 @@ static void set_again(struct sieve *s)
         set(s);
 }
 
+/* Another server may have taken over since the periods were read. */
+static bool is_elsewhere(const struct sieve *s)
+{
+    return s->window->changes != redis_changes(s->task.link->server);
+}
+
 static void was_sent(struct sieve *s)
 {
     take_set(s);
     sieve_free_inner(s);
     if (s->count == 0)
         sieve_end_chunk(s);
+    else if (is_elsewhere(s))
+        begin(s);
     else if (try_again(s))
         set_again(s);
 }
@@ -332,7 +341,7 @@ static void rest(struct talk *talk, struct outbox *outbox)
  * was wrong, and the items there still count. */
 static bool may_begin_early(const struct sieve *s)
 {
-    return s->task.link->server->clustered || newest_period(s->filter) >= s->window->period;
+    return s->task.link->server->clustered || (!is_elsewhere(s) && newest_period(s->filter) >= s->window->period);
 }
 
 /* Asks the clock of the first slice's root once a call, if it is unknown or the script asks another one. Also if
