@@ -172,13 +172,34 @@ hibloom_status async_begin(struct work *work, struct task *task)
 
 /* ---- Ends ------------------------------------------------------------------------------------ */
 
+static bool uses(const struct work *work, const hibloom *filter)
+{
+    return filter == NULL || work->filter == filter || work->other == filter;
+}
+
+/* The filter's come first: else a hundred thousand works of others are passed for each. */
+static void bring_forward(struct async *async, const hibloom *filter)
+{
+    struct works others = TAILQ_HEAD_INITIALIZER(others);
+    struct work *next;
+
+    for (struct work *work = TAILQ_FIRST(&async->works); work != NULL; work = next) {
+        next = TAILQ_NEXT(work, in_works);
+        if (uses(work, filter))
+            continue;
+        TAILQ_REMOVE(&async->works, work, in_works);
+        TAILQ_INSERT_TAIL(&others, work, in_works);
+    }
+    TAILQ_CONCAT(&async->works, &others, in_works);
+}
+
 /* False: no such work is left. */
 static bool cancel_one(struct async *async, const hibloom *filter)
 {
     struct work *work;
 
     TAILQ_FOREACH (work, &async->works, in_works)
-        if (filter == NULL || work->filter == filter || work->other == filter)
+        if (uses(work, filter))
             break;
     if (work == NULL)
         return false;
@@ -195,6 +216,7 @@ void async_close_filter(struct async *async, hibloom *filter)
         filter_hold(filter);
         filter->closing = true;
         events_cancel(&async->looped.carrier, filter);
+        bring_forward(async, filter);
         while (cancel_one(async, filter))
             ;
         filter_release(filter);

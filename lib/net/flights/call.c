@@ -189,14 +189,6 @@ void call_end_drops(struct carrier *c)
         call->drops = false;
 }
 
-void call_drop_unsent(struct carrier *c, struct call *call)
-{
-    call_begin_drop(c, call);
-    for (unsigned i = 0; call->flights > 0 && i < c->topology.count; i++)
-        drop_pending(c, &c->topology.nodes[i]->pending);
-    call->drops = false;
-}
-
 void call_note_failure(const struct carrier *c, struct call *call, const struct node *at)
 {
     call->revivals = c->revivals;
@@ -209,7 +201,7 @@ void call_give_up(struct carrier *c, struct call *call, const struct node *at, h
     if (!task_has_failed(call->task))
         call_note_failure(c, call, at);
     task_fail(call->task, status, "%s", words);
-    call_drop_unsent(c, call);
+    call_begin_drop(c, call);
 }
 
 /* A refusal that was held back, told to the task after all. */
@@ -321,17 +313,11 @@ bool call_missed_restart(const struct carrier *c, const struct call *call)
     return !c->settings->options.accept_restarts && task_missed_restart(call->task, c->store.server.stats.restarts);
 }
 
-static void tell_restart(struct carrier *c, struct call *call, const struct node *at)
+void call_tell_restart(struct carrier *c, struct call *call, const struct node *at)
 {
     if (!task_has_failed(call->task))
         call_note_failure(c, call, at);
     task_tell_restart(call->task, c->store.server.stats.restarts);
-}
-
-void call_tell_restart(struct carrier *c, struct call *call, const struct node *at)
-{
-    tell_restart(c, call, at);
-    call_drop_unsent(c, call);
 }
 
 void call_tell_all_restart(struct carrier *c, const struct node *node)
@@ -345,7 +331,7 @@ void call_tell_all_restart(struct carrier *c, const struct node *node)
     for (struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls))
         if ((!call->sent || call->task->reads || call->task->removes) && !task_has_failed(call->task) &&
             call_missed_restart(c, call)) {
-            tell_restart(c, call, node);
+            call_tell_restart(c, call, node);
             call_begin_drop(c, call);
         }
     call_end_drops(c);

@@ -29,7 +29,8 @@ struct call {
     unsigned tried;         /* for the error's words: sendings of what it failed of; 0: one */
     uint64_t restarts; /* the store's as its first command was carried out; UINT64_MAX: call_note_loss was called */
     unsigned sent;     /* flights that went to a connection; those that wait for its greeting did not */
-    unsigned flights;  /* so many were made */
+    unsigned flights;  /* so many were made; */
+    unsigned alive;    /* those that have not ended */
     unsigned proving;  /* those of which the guard goes alone */
     unsigned replicas_left; /* nodes whose answer to WAIT is to come */
     bool wait_asked;        /* WAIT was sent, at the end */
@@ -79,9 +80,8 @@ void call_note_failure(const struct carrier *, struct call *, const struct node 
 
 /* The call fails. Answers to sent commands still come; others are never sent. */
 void call_give_up(struct carrier *, struct call *, const struct node *at, hibloom_status, const char *words);
-void call_drop_unsent(struct carrier *, struct call *);
 
-/* The same of many calls: begun for each, ended for all. */
+/* What it has not sent ends, for all such calls together: at the latest before one of them takes its next step. */
 void call_begin_drop(struct carrier *, struct call *);
 void call_end_drops(struct carrier *);
 

@@ -42,7 +42,9 @@ static bool end_unsent(struct carrier *c, struct call *call)
 {
     if (!task_has_failed(call->task) || call->sent)
         return false;
-    call_drop_unsent(c, call);
+    call_begin_drop(c, call);
+    if (call->alive > 0)
+        call_end_drops(c);
     task_fail_as_inner(call->task); /* whose end would tell */
     return true;
 }
@@ -50,6 +52,8 @@ static bool end_unsent(struct carrier *c, struct call *call)
 /* Does the call end? */
 static bool step(struct carrier *c, struct call *call)
 {
+    if (call->drops)
+        call_end_drops(c);
     if (call->waiting.first != NULL && call->wake_at == 0)
         dispatch_call(c, call);
     if (call->replicas_left > 0)
@@ -181,7 +185,6 @@ void events_cancel(struct carrier *c, const hibloom *filter)
         call_wake(c, call);
         call_set_runnable(c, call);
     }
-    call_end_drops(c);
     settle(c);
 }
 

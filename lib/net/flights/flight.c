@@ -61,6 +61,8 @@ struct flight *flight_new(struct flight_pool *pool, struct call *call, enum flig
         flight = alloc.malloc(sizeof *flight + room);
     if (flight == NULL)
         return NULL;
+    if (call != NULL)
+        call->alive++;
     *flight = (struct flight){.call = call,
                               .kind = kind,
                               .order = call != NULL ? call->flights++ : 0,
@@ -97,6 +99,8 @@ void flight_free(struct flight_pool *pool, struct flight *flight)
     if (flight == NULL)
         return;
     flight_end_proof(flight);
+    if (flight->call != NULL)
+        flight->call->alive--;
     alloc.free(flight->words);
     if (flight->kind == FLIGHT_GREETING || pool->bytes + flight->room > POOL_BYTES) {
         scrap(flight);
