@@ -45,12 +45,11 @@ static void fail(struct connection *c, hibloom_status status, const char *words)
 static void fail_as_context(struct connection *c, int saved)
 {
     struct error error;
-    const hibloom_status status = context_failure(c->context, saved, &error);
+    hibloom_status status = context_failure(c->context, saved, &error);
 
-    if (status == HIBLOOM_EIO && c->answers == 1 && c->first.words[0] != '\0')
-        fail(c, refusal_status(refusal_of(c->first.words)), c->first.words); /* its one answer refuses us */
-    else
-        fail(c, status, error.words);
+    if (status == HIBLOOM_EIO && c->answers == 1 && c->first.words[0] != '\0') /* its one answer refuses us */
+        status = settings_explain(c->settings, c->first.words, &error);
+    fail(c, status, error.words);
 }
 
 /* ---- Reading and writing ---- */
