@@ -375,6 +375,7 @@ hibloom_status connection_borrow(struct connection *c)
     if (sdslen(context->obuf) == 0 && reader->ridx < 0) {
         c->alive = c->readable = true;
         c->begun = false;
+        c->answers = 0; /* what one call was refused is not why the next one fails */
         install_reader(c);
         deliver_pushes(c);
     }
