@@ -137,10 +137,10 @@ static const char script[] =
 
 static void each_example_is_compiled_by_the_line_in_its_top_comment(void **state)
 {
-    const char *const list = "cd examples && LC_ALL=C ls *.c *.cpp";
     char names[512];
 
-    snprintf(names, sizeof names, "%s", ran_by("sh", "", ARGS("-c", list))->said.data);
+    snprintf(names, sizeof names, "%s",
+             ran_by("sh", "", ARGS("-c", "cd examples && LC_ALL=C ls *.c *.cpp"))->said.data);
     assert_string_equal(names,
                         "async_libev.c\nasync_libevent.c\nasync_libuv.c\nasync_poll.c\ncrawl.c\ncrawler.c\ndedup.c\n"
                         "service.c\nshield.c\nuids.c\nunique.cpp\n");

@@ -970,24 +970,18 @@ static void step_async(struct client *c, const struct step *step)
 
 /* ---- When all is well ---- */
 
-/* Its filter's, since a stranger has removed that. */
-static bool knows_keys_without_root(const struct client *c, int name)
-{
-    const uint64_t root = c->handles[name].root;
-
-    return world_had(FAULT_STRANGER) && root != 0 && root != oracle_root(name) && !plan_kind(world.plan, name)->bare;
-}
-
 static void check_blocking(struct client *c)
 {
     for (int name = 0; name < (int)world.plan->names; name++) {
         const struct step step = {.verb = VERB_LOOK, .name = name, .items = (1u << ITEMS) - 1, .times = 1};
-        if (c->handles[name].filter != NULL)
+        const struct handle *h = &c->handles[name];
+        if (h->filter != NULL)
             (void)call_blocking(c, &step); /* one that was told of a loss asks once more */
-        if (c->handles[name].filter == NULL || call_blocking(c, &step) != HIBLOOM_OK ||
-            knows_keys_without_root(c, name))
+        if (h->filter == NULL || call_blocking(c, &step) != HIBLOOM_OK)
             continue;
-        for (int i = 0; i < ITEMS; i++)
+        /* A stranger has removed a root, not its keys, and the handle knows these. */
+        const bool left = world_had(FAULT_STRANGER) && h->root != 0 && h->root != oracle_root(name);
+        for (int i = 0; i < ITEMS && (!left || plan_kind(world.plan, name)->bare); i++)
             oracle_check_answer(c->id, name, i, answers_of(&c->running[0], 0)[i], false);
     }
 }

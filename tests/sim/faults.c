@@ -206,6 +206,7 @@ enum fate strike(struct wire *wire, const struct decision *d, struct blob key)
     case FAULT_MEET: return meet(wire, d);
     case FAULT_SLOW: /* at times for so long that only a time-out helps */
         world.held_us += span;
+        servers[wire->server].stood_us = net_now_us();
         conn_stall(wire->conn, net_now_us() + ((d->arg >> 8) % 8 == 0 ? UINT64_C(100000000) : span));
         break;
     case FAULT_PIECES: wire->split = true; break;

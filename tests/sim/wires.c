@@ -87,10 +87,8 @@ static void resume(void *at)
 void hold(struct wire *wire, uint64_t us)
 {
     wire->held_until = net_now_us() + us + 1;
-    if (wire->server < data_count)
-        world.held_us += us;
-    else /* calls go on meanwhile */
-        servers[wire->server].stood_us = net_now_us();
+    world.held_us += wire->server < data_count ? us : 0; /* where a Sentinel stands, calls go on */
+    servers[wire->server].stood_us = net_now_us();
     held_until = wire->held_until > held_until ? wire->held_until : held_until;
     net_at(wire->held_until, resume, wire);
 }
