@@ -183,7 +183,8 @@ struct failure task_refusal(struct task *task, enum refusal refusal, const char 
     char explained[512];
 
     refusal_explain(refusal, words, explained, sizeof explained);
-    return (struct failure){refusal_status(refusal), refusal, task_say(task, "'%s': %s", key, explained)};
+    return (struct failure){refusal_status(refusal), refusal,
+                            task_say(task, "'%.*s': %s", KEYS_SIZE - 1, key, explained)};
 }
 
 /* ---- A server that forgot, and one that is silent ------------------------------ */

@@ -142,7 +142,8 @@ void task_unexpected(struct task *); /* EPROTO */
 
 void task_no_memory(struct task *);
 
-/* The server refused it: these words of it, and what to do, behind the key. */
+/* The server refused it: these words of it, and what to do, behind the key. Of a longer pattern, or another program's
+ * key, the end is left out: else it would leave no room for the words. */
 struct failure task_refusal(struct task *, enum refusal, const char *words, const char *key);
 
 /* Words for a failure that is kept aside. Without memory they say that, and the status is right all the same. */

@@ -339,7 +339,7 @@ void reader_read(reader_fetch *fetch, const char *name, struct filter_seen *filt
     struct link_seen *first = filter->link;
     const struct text_seen *t = &first->root.text;
     filter->links = filter->lingering = 0;
-    strcpy(first->name, name);
+    snprintf(first->name, sizeof first->name, "%.580s", name);
     filter->status = find_root(fetch, first);
     if (filter->status == 0 && t->link)
         filter->status = HIBLOOM_EMISMATCH;
