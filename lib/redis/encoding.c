@@ -232,22 +232,36 @@ static void take_counted(struct task *task, struct run *run, uint32_t i, size_t 
 
 /* ---- A slice, by a script that begins with the guard and the period ------------------------ */
 
-/* Key i of each other slice: its name; or the offset of its epoch, and the first epoch of a newer period. */
-static void ask_others(const struct link *link, struct commands *out, const struct slice_add *slice, uint32_t i,
-                       bool names)
+/* A further key: its name; or the offset of its epoch, and the one that it may have reached. */
+static void ask_further(const struct link *link, struct commands *out, uint32_t i, uint64_t epoch, bool names)
 {
-    const struct spec *spec = link->spec;
     char name[KEYS_SIZE];
 
-    for (uint64_t period = slice->period + 1; period <= slice->period + spec->slices; period++) {
-        const struct link *other = redis_link(slice->window, period_slice(spec, period));
-        if (names) {
-            command_argument(out, (struct argument){name, keys_name(name, other, i)});
-            continue;
-        }
-        command_number(out, link_trailer_at(other, i) + RECORD_EPOCH_AT);
-        command_number(out, period_epoch(spec, period));
+    if (names) {
+        command_argument(out, (struct argument){name, keys_name(name, link, i)});
+        return;
     }
+    command_number(out, link_trailer_at(link, i) + RECORD_EPOCH_AT);
+    command_number(out, epoch);
+}
+
+/* Key i may have to become one of the period. */
+static bool asks_begun(const struct link *link, const struct slice_add *slice, uint32_t i)
+{
+    return slice->begun < link->count && link->keys[i].epoch < period_epoch(link->spec, slice->period);
+}
+
+/* Key i of each other slice, and the one of this slice that had the period. */
+static void ask_furthers(const struct link *link, struct commands *out, const struct slice_add *slice, uint32_t i,
+                         bool names)
+{
+    const struct spec *spec = link->spec;
+    const uint64_t last = slice->period + (slice->window != NULL ? spec->slices : 0);
+
+    for (uint64_t period = slice->period + 1; period <= last; period++)
+        ask_further(redis_link(slice->window, period_slice(spec, period)), out, i, period_epoch(spec, period), names);
+    if (asks_begun(link, slice, i))
+        ask_further(link, out, slice->begun, period_epoch(spec, slice->period), names);
 }
 
 bool encoding_begins_slice(const struct link *link, const struct slice_add *slice, uint32_t i)
@@ -263,22 +277,19 @@ static void ask_slice(const struct encoding *encoding, const struct link *link, 
 {
     const struct spec *spec = link->spec;
     const struct slice_add *slice = run->slice;
-    const bool exact = slice->window != NULL;
-    const uint32_t others = exact ? spec->slices : 0;
+    const uint32_t further = (slice->window != NULL ? spec->slices : 0) + asks_begun(link, slice, i);
     const size_t count = run->begins ? 0 : (size_t)run->items * spec->hashes;
 
-    script_start(out, SCRIPT_SLICE, 1 + others, 7 + 2 * others + count);
+    script_start(out, SCRIPT_SLICE, 1 + further, 7 + 2 * further + count);
     command_argument(out, key);
-    if (exact)
-        ask_others(link, out, slice, i, true);
+    ask_furthers(link, out, slice, i, true);
     link_expect(out, link, i, RECORD_IDENTITY);
     command_number(out, spec_bitmap_bytes(spec));
     command_number(out, period_epoch(spec, slice->period));
     command_number(out, period_epoch(spec, slice->period + spec->slices + 1));
     command_number(out, slice->from_us);
     command_number(out, period_end_us(spec, slice->period));
-    if (exact)
-        ask_others(link, out, slice, i, false);
+    ask_furthers(link, out, slice, i, false);
     for (size_t at = 0; at < count; at++)
         command_number(out, run->bits[at]);
 }

@@ -25,7 +25,8 @@ enum encoded_bit { BIT_UNKNOWN, BIT_WAS_SET, BIT_WAS_UNSET };
 /* An add to a slice of a sliding window; to anything else all 0. */
 struct slice_add {
     uint64_t period;   /* the period to add in, */
-    uint64_t from_us;  /* before this time the slice is not emptied for it */
+    uint64_t from_us;  /* before this time a key is not emptied for it, unless another key there has the period: */
+    uint32_t begun;    /* this one had it; the number of keys: none had */
     uint64_t clock_us; /* a server's that refused a part, since it is not in the period; 0: none */
     struct redis_filter
         *window;     /* of its other slices none may be of a newer period; NULL: nobody looks whether one is. And: */

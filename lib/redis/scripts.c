@@ -373,11 +373,12 @@ static const char *const texts[] = {
     "call('INCRBY', KEYS[2], new)\n"
     "return table.concat(was)\n",
 
-/* KEYS behind the first one: keys of other slices. None may be of a newer period. ARGV after the first two:
+/* KEYS behind the first one: keys of other slices, of which none may be of a newer period; and one of this slice: if it
+ * has the period, the key may be emptied at once. ARGV after the first two:
  *   bytes of bits
  *   the epoch with which the period of the add begins, and that of this key's next period
  *   from when on the key may be emptied for this period, and when the period ends, in microseconds
- *   for each further key: the offset of its epoch, and the first epoch that is too new
+ *   for each further key: the offset of its epoch, and the first epoch that is too new, or that of the period
  *   bits
  *
  * A key of an older period is emptied first. Gives a '0' or '1' for each bit: its value before. If it is too late, or
@@ -387,16 +388,17 @@ static const char *const texts[] = {
     "if not is(trailer, ARGV[2]) or not trailer:sub(38, 38):match('[gr]') then return 0 end\n"
     "if redis.replicate_commands then redis.replicate_commands() end\n"
     "local now, epoch, first, was = call('TIME'), tonumber(trailer:sub(74, 83)), tonumber(ARGV[4]), {}\n"
-    "local us, bits = now[1] * 1000000 + now[2], 6 + 2 * #KEYS\n"
+    "local us, bits, from_us = now[1] * 1000000 + now[2], 6 + 2 * #KEYS, tonumber(ARGV[6])\n"
     "local function tell() return {ok = string.format('%.0f %.0f', us, epoch)} end\n"
     "for i = 2, #KEYS do\n"
-    "  local from = tonumber(ARGV[2 * i + 4])\n"
-    "  local newer = tonumber(call('GETRANGE', KEYS[i], from, from + 9))\n"
-    "  if newer and newer >= tonumber(ARGV[2 * i + 5]) then return tell() end\n"
+    "  local from, limit = tonumber(ARGV[2 * i + 4]), tonumber(ARGV[2 * i + 5])\n"
+    "  local there = tonumber(call('GETRANGE', KEYS[i], from, from + 9))\n"
+    "  if there and there >= limit then\n"
+    "    if limit > first then return tell() end\n"
+    "    from_us = 0\n"
+    "  end\n"
     "end\n"
-    "if us >= tonumber(ARGV[7]) or epoch >= tonumber(ARGV[5]) or (epoch < first and us < tonumber(ARGV[6])) then\n"
-    "  return tell()\n"
-    "end\n"
+    "if us >= tonumber(ARGV[7]) or epoch >= tonumber(ARGV[5]) or (epoch < first and us < from_us) then return tell() end\n"
     "if epoch < first then\n"
     "  local tail = call('GETRANGE', key, ARGV[3], at + 72) .. string.format('%010.0f', first) .. trailer:sub(84)\n"
     "  rewrite(ARGV[3], tail)\n"

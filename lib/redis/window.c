@@ -336,12 +336,14 @@ static void rest(struct talk *talk, struct outbox *outbox)
     talk->task.pause_ms = ms < REST_MS ? (unsigned)ms : REST_MS;
 }
 
-/* May a key be emptied for the period before its server's clock is there? Yes if other keys have the period
- * already, since a clock has stepped back. Yes in a cluster, where only one clock decides. Else the handle's clock
- * was wrong, and the items there still count. */
-static bool may_begin_early(const struct sieve *s)
+/* A key that is known to have the period; the number of keys: none is. */
+static uint32_t begun_key(const struct link *slice, uint64_t period)
 {
-    return s->task.link->server->clustered || (!is_elsewhere(s) && newest_period(s->filter) >= s->window->period);
+    uint32_t key = 0;
+
+    while (key < slice->count && period_of_epoch(slice->spec, slice->keys[key].epoch) < period)
+        key++;
+    return key;
 }
 
 /* Asks the clock of the first slice's root once a call, if it is unknown or the script asks another one. Also if
@@ -360,12 +362,15 @@ static void set(struct sieve *s)
         return;
     }
     const uint32_t number = period_slice(link->spec, s->window->period);
-    walk_begin_add(&s->inner->walk, redis_link(s->filter, number), s->left, s->count, s->call == STORE_ADD_NEW);
+    struct link *slice = redis_link(s->filter, number);
+    const bool clustered = link->server->clustered;
+    walk_begin_add(&s->inner->walk, slice, s->left, s->count, s->call == STORE_ADD_NEW);
     s->inner->walk.slice = &s->window->slice;
     s->window->slice = (struct slice_add){
         .period = s->window->period,
-        .from_us = may_begin_early(s) ? 0 : period_end_us(link->spec, s->window->period - 1),
-        .window = s->call == STORE_ADD_NEW && !link->server->clustered ? s->filter : NULL,
+        .from_us = clustered ? 0 : period_end_us(link->spec, s->window->period - 1), /* there one clock decides */
+        .begun = clustered ? slice->count : begun_key(slice, s->window->period),
+        .window = s->call == STORE_ADD_NEW && !clustered ? s->filter : NULL,
         .looked = s->window->clears[number],
     };
     sieve_await_walk(s, was_sent);

@@ -11,12 +11,12 @@
  *             period is over by its server's clock, or if the key holds a newer one. Then the add goes on with a newer
  *             period.
  *
- * The current period is that of the clock, or the newest that any key has. If a clock steps back, adds go on in
- * the newest one until the clock has caught up. A handle may have seen a clock that was ahead for a moment, or a
- * replica's. So a key is not emptied for a period that its server's clock has not reached. Another key that has
- * this period by then lifts that. Once another server may have taken over, an add first reads all guards again: keys
- * there need not have the periods that the handle has seen. A handle that reads from replicas may see an older epoch
- * there, and then add in an older period, if the clock has stepped back.
+ * The current period is that of the clock, or the newest that any key has. If a clock steps back, adds go on in the
+ * newest one until the clock has caught up. A handle may have seen a clock that was ahead for a moment, or a
+ * replica's. So a key is not emptied for a period that its server's clock has not reached. Another key of the slice
+ * lifts that, if the script finds this period there. Once another server may have taken over, an add first reads
+ * all guards again: keys there need not have the periods that the handle has seen. A handle that reads from
+ * replicas may see an older epoch there, and then add in an older period, if the clock has stepped back.
  *
  * If slices lie on several servers, the clock of the first one's root decides which items count and which are
  * emptied. No add is made in an older period than it shows. So items are found long enough, and longer by the

@@ -485,14 +485,15 @@ static bool count_name(const char *name, void *data)
     return true;
 }
 
-static hibloom_status reopened(struct client *c, int name, hibloom_status status)
+static hibloom_status reopened(struct running *r, hibloom_status status)
 {
-    struct handle *h = &c->handles[name];
+    struct handle *h = &r->client->handles[r->calls[0].name];
 
+    r->calls[0].made = hibloom_created(h->filter);
     h->root = 0;
     memset(h->ids, 0, sizeof h->ids);
     if (status != HIBLOOM_OK)
-        close_handle(c, name);
+        close_handle(r->client, r->calls[0].name);
     return status;
 }
 
@@ -562,7 +563,7 @@ static hibloom_status do_blocking(struct client *c, struct running *r, const str
                                        : hibloom_add_pairs(pairs, make_pairs(r, pairs), new, r->each);
     switch (step->verb) {
     case VERB_OPEN:
-        return r->calls[0].reopens ? reopened(c, step->name, hibloom_reopen(filter))
+        return r->calls[0].reopens ? reopened(r, hibloom_reopen(filter))
                                    : open_blocking(c, step->name, opens_many(step));
     case VERB_ADD:
     case VERB_ADD_NEW:
@@ -735,9 +736,7 @@ static void on_opened(hibloom_status status, void *data)
 
 static void on_reopened(hibloom_status status, void *data)
 {
-    const struct running *r = data;
-
-    on_opened(reopened(r->client, r->calls[0].name, status), data);
+    on_opened(reopened(data, status), data);
 }
 
 static void on_done(hibloom_status status, void *data)

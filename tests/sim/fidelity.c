@@ -241,7 +241,7 @@ static const struct {
     {SCRIPT_SET, "k k k | 0 B B B B B B", false},
     {SCRIPT_SET, "k k | 100 B B B o", false},
     {SCRIPT_SET_COUNTED, "k c | 2 B B B B", false},
-    {SCRIPT_SLICE, "f | a I 16 e e @ @ B B", true},
+    {SCRIPT_SLICE, "f f k | a I 16 e e @ @ a e o e B B", true},
     {SCRIPT_COUNT_UP, "f | a I W 3 q q q q q q", false},
     {SCRIPT_COUNT_DOWN, "f | a I W 3 e q q q q q q", false},
     {SCRIPT_SUM, "f | a I W 4 z", false},

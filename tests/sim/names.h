@@ -63,7 +63,6 @@ struct name {
     bool adds_late[CLIENTS];    /* adds without is_new of that client may arrive */
     uint64_t period[CLIENTS], period_of[CLIENTS]; /* the newest that each has added for; and its root */
     uint64_t period_us[CLIENTS];                  /* when that add ended */
-    uint64_t begun[READER_LINKS], begun_seed;     /* the newest that a key of each slice was of; and its filter */
 
     /* ---- times.c ---- */
     uint64_t expired_us;   /* when a script has set one last, be it of a filter that had ended */

@@ -215,7 +215,7 @@ static void check_told(const struct call *c, hibloom_status status)
     }
     if (c->verb == VERB_OPEN || status == HIBLOOM_ELOST)
         n->lost[c->client] = 0;
-    if (c->reopens && c->lives != n->lives) /* it may have made it anew */
+    if (c->reopens && c->made)
         *known = 0;
     else if ((c->verb == VERB_OPEN && (!c->reopens || status != HIBLOOM_OK)) || status == HIBLOOM_ELOST ||
              (c->verb == VERB_FILL && status != HIBLOOM_OK)) /* many adds on a loop: one may be ELOST behind another */

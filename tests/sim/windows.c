@@ -136,6 +136,20 @@ static bool some_key_has(int name, uint64_t period)
     return false;
 }
 
+/* Whether another key of the slice has that period, where the command is carried out. */
+static bool slice_has(const struct command_seen *seen, const struct record_seen *record, uint64_t period)
+{
+    struct blob string;
+    char key[600];
+
+    for (uint64_t k = 0; k < record->keys; k++) {
+        snprintf(key, sizeof key, "%.*s%u", (int)seen->key.len - 1, seen->key.bytes, (unsigned)k);
+        if (k != record->number && shown_period(world_fetch_at(seen->server, blob_of(key), &string)) >= period)
+            return true;
+    }
+    return false;
+}
+
 /* The handle goes by the epochs that it was shown last. A server that lags may have shown an older one. */
 void windows_note_shown(int client, struct blob key, const struct blob *string)
 {
@@ -165,14 +179,9 @@ void windows_check_slice(const struct command_seen *seen, struct blob now, bool 
         oracle_fail("client %d adds to a slice of '%s' that is of another period", client, oracle_name(name));
     if (seen->clock_us >= begins_us(text, period + 1))
         oracle_fail("client %d adds to a slice of '%s' whose period is over", client, oracle_name(name));
-    if (n->begun_seed != text->seed)
-        memset(n->begun, 0, sizeof n->begun);
-    n->begun_seed = text->seed;
     if (was.epoch != is.epoch && seen->clock_us < begins_us(text, period) && world.plan->topology != CLUSTER &&
-        n->begun[text->link] < period) /* a key that was of it may be gone: a handle still knows of it */
+        !slice_has(seen, &is, period))
         oracle_fail("client %d empties a slice of '%s' before its time", client, oracle_name(name));
-    if (n->begun[text->link] < period)
-        n->begun[text->link] = period;
     /* Of a loop's calls under way nobody knows whose script it is: all have begun behind the add for that period. */
     bool older = false, later = n->period_of[client] != 0 && period < n->period[client];
     for (struct call *c = calls; c != NULL && sets && !seen->mute; c = c->next)
