@@ -37,13 +37,15 @@ void oracle_before(void)
 {
     static struct filter_seen seen; /* large, and mostly unused */
 
-    for (int i = 0; i < (int)world.plan->names; i++) /* a key may have expired */
-        if (world.last_us[CAUSE_KEYS] != 0 || somebody_may_remove(i))
-            look_again(i, may_go_by_itself(i), "something");
     for (int i = 0; i < (int)world.plan->names; i++) {
+        names[i].veiled = 0;
+        if (world.last_us[CAUSE_KEYS] != 0 || somebody_may_remove(i)) { /* a key may have expired */
+            look_again(i, may_go_by_itself(i), "something");
+        } else {
+            read_name(i, &seen);
+            names[i].veiled = names[i].in & ~items_there(i, &seen, names[i].in);
+        }
         windows_before(i);
-        read_name(i, &seen);
-        names[i].veiled = names[i].in & ~items_there(i, &seen, names[i].in);
     }
     note_moment();
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ID_COUNT = 64, ID_DIGITS = 16 };
+enum { ID_COUNT = 64, ID_DIGITS = 16, ID_BEHIND = 36 /* with the rest of the record: most often it is there */ };
 
 static char made[ID_COUNT][ID_DIGITS]; /* ids of keys, the latest ones */
 static uint64_t made_us[ID_COUNT];     /* when; of two in one moment the time is no help */
@@ -57,7 +57,9 @@ static bool holds(const struct blob *string, uint64_t id)
 
     for (int i = 16; i-- > 0; id >>= 4)
         hex[i] = "0123456789abcdef"[id & 15];
-    return string != NULL && memmem(string->bytes, string->len, hex, 16) != NULL;
+    return string != NULL && string->len > ID_BEHIND &&
+           (memcmp(string->bytes + string->len - ID_BEHIND, hex, 16) == 0 ||
+            memmem(string->bytes, string->len, hex, 16) != NULL);
 }
 
 static void serves(int client, int server, bool by_replica, struct blob key, const struct blob *string, bool bits)

@@ -463,7 +463,7 @@ static void carry_out(struct wire *wire)
     }
     if (wire->conn != NULL && used > 0)
         conn_take(wire->conn, used);
-    wire->met &= wire->conn != NULL && next_command(wire->conn, 0, &argv, &argc) > 0;
+    wire->met = wire->met && wire->conn != NULL && next_command(wire->conn, 0, &argv, &argc) > 0;
 }
 
 /* ---- What net.c asks ---- */
