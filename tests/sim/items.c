@@ -203,7 +203,7 @@ static bool replica_finds(int name, struct blob item)
         return some_link_has(fetch_replica, name, seen, item);
     for (size_t l = 0; l < seen->links && state == 'g'; l++) {
         const struct link_seen *link = &seen->link[l];
-        if (reader_link_has(fetch_replica, link, item))
+        if (reader_link_has(fetch_replica, link, item, NULL))
             return true;
         const struct blob *root = fetch_replica(NULL, key_of(link, 0));
         state = (char)(root != NULL ? reader_state_at(*root, link->root.at) : 0);
@@ -239,7 +239,7 @@ static bool replica_keeps_without(const struct link_seen *now, struct blob item)
             return false;
         link.lost[at[i].key] = false;
     }
-    return !reader_link_has(fetch_replica, &link, item);
+    return !reader_link_has(fetch_replica, &link, item, NULL);
 }
 
 /* The item's key has gone during the call, and no replica need know of that yet. One that takes over now has the key again,

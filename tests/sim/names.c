@@ -74,14 +74,6 @@ struct blob root_key(int name)
     return blob_of(seen->links > 0 && seen->link[0].root.keys > 1 ? roots_of_several[name] : oracle_name(name));
 }
 
-struct blob key_of(const struct link_seen *link, uint32_t number)
-{
-    static char key[sizeof link->name + 12];
-
-    snprintf(key, sizeof key, link->root.keys > 1 ? "%s:%u" : "%s", link->name, (unsigned)number);
-    return blob_of(key);
-}
-
 uint64_t clock_of(int name)
 {
     return world_clock_us(root_key(name));
@@ -99,9 +91,9 @@ static bool bare_has(reader_fetch *fetch, int name, struct blob item)
 {
     static struct link_seen link; /* of one key */
 
-    snprintf(link.name, sizeof link.name, "%s", oracle_name(name));
+    strcpy(link.name, oracle_name(name));
     reader_text("hash=xxh3 layout=classic bits=256 hashes=3 seed=0000000000000005", &link.root.text);
-    return reader_link_has(fetch, &link, item);
+    return reader_link_has(fetch, &link, item, NULL);
 }
 
 /* Whether a link of the name, told of or not, has the item's bits. */
@@ -112,7 +104,7 @@ bool some_link_has(reader_fetch *fetch, int name, const struct filter_seen *seen
     if (kind_of(name)->window)
         return reader_has(fetch, seen, item, clock_of(name));
     for (size_t i = 0; i < seen->links + seen->lingering; i++)
-        if (reader_link_has(fetch, &seen->link[i], item))
+        if (reader_link_has(fetch, &seen->link[i], item, NULL))
             return true;
     return false;
 }
@@ -346,10 +338,10 @@ void oracle_begin_world(void)
         struct filter_seen *seen = &names[i].seen;
         memset(seen, 0, offsetof(struct filter_seen, link));
         memset(seen + 1, 0, sizeof *names - sizeof *seen);
+        if (i < (int)world.plan->names)
+            read_name(i, seen);
     }
     calls = NULL;
     words[0] = '\0';
-    for (int i = 0; i < (int)world.plan->names; i++)
-        read_name(i, &names[i].seen);
     watch_begin_world();
 }

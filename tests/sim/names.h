@@ -108,9 +108,13 @@ static inline const struct kind *kind_of(int name)
 }
 
 struct blob root_key(int name);
-struct blob key_of(const struct link_seen *, uint32_t number); /* it lasts until the next call */
-uint64_t clock_of(int name);                                   /* of the root's server */
-int name_of_key(struct blob key);                              /* -1: none */
+static inline struct blob key_of(const struct link_seen *link, uint32_t number)
+{
+    return reader_key(link, link->root.keys > 1, number);
+}
+
+uint64_t clock_of(int name);      /* of the root's server */
+int name_of_key(struct blob key); /* -1: none */
 bool some_link_has(reader_fetch *, int name, const struct filter_seen *, struct blob item);
 uint32_t items_there(int name, const struct filter_seen *, uint32_t of);
 bool has_several_keys(int name);

@@ -161,8 +161,8 @@ bool reader_text(const char *text, struct text_seen *t)
     static struct {
         char text[400];
         struct text_seen seen;
-    } cache[64];
-    size_t len = strlen(text), slot = XXH3_64bits(text, len) % 64;
+    } cache[256];
+    size_t len = strlen(text), slot = XXH3_64bits(text, len) % 256;
     if (len && strcmp(cache[slot].text, text) == 0) {
         *t = cache[slot].seen;
         return true;
@@ -204,11 +204,11 @@ static bool trailer_at(struct blob string, size_t at, struct record_seen *c)
     static struct {
         char bytes[TRAILER];
         struct record_seen seen;
-    } cache[64];
+    } cache[256];
     if (string.len < TRAILER || at > string.len - TRAILER)
         return false;
     const char *p = string.bytes + at;
-    size_t slot = XXH3_64bits(p, TRAILER) % 64;
+    size_t slot = XXH3_64bits(p, TRAILER) % 256;
     if (memcmp(cache[slot].bytes, p, TRAILER) != 0) {
         *c = (struct record_seen){.is_damaged = false};
         if (!parse_trailer(p, c))
@@ -257,14 +257,19 @@ char reader_state_at(struct blob string, size_t at)
 
 /* ---- A link (6) ------------------------------------------------------------------------- */
 
-static struct blob fetch_key(reader_fetch *fetch, const char *name, bool several, uint32_t key)
+struct blob reader_key(const struct link_seen *link, bool several, uint32_t key)
 {
-    char full[sizeof((struct link_seen *)NULL)->name + 2];
-    size_t len = strlen(name);
-    memcpy(full, name, len);
+    static char full[sizeof link->name + 2];
+    size_t len = strlen(link->name);
+    memcpy(full, link->name, len);
     full[len] = ':';
     full[len + 1] = (char)('0' + key); /* there are no more than READER_KEYS */
-    const struct blob *string = fetch(NULL, (struct blob){full, several ? len + 2 : len});
+    return (struct blob){full, several ? len + 2 : len};
+}
+
+static struct blob fetch_key(reader_fetch *fetch, const struct link_seen *link, bool several, uint32_t key)
+{
+    const struct blob *string = fetch(NULL, reader_key(link, several, key));
     return string ? *string : (struct blob){"", 0};
 }
 
@@ -276,10 +281,10 @@ static bool is_ready(const struct record_seen *root)
 static int find_root(reader_fetch *fetch, struct link_seen *link)
 {
     struct record_seen several, *one = &link->root;
-    struct blob string = fetch_key(fetch, link->name, false, 0);
+    struct blob string = fetch_key(fetch, link, false, 0);
     bool bare = string.len > 0;
     reader_record(string, one);
-    reader_record(fetch_key(fetch, link->name, true, 0), &several);
+    reader_record(fetch_key(fetch, link, true, 0), &several);
     if (one->is_record && one->keys > 1)
         return HIBLOOM_EMISMATCH;
     if (several.is_record && several.number == 0 && several.keys > 1) {
@@ -305,7 +310,7 @@ static void see_keys(reader_fetch *fetch, struct link_seen *link)
     link->whole = true;
     if (root->keys == 1)
         return;
-    struct blob string = fetch_key(fetch, link->name, true, 0);
+    struct blob string = fetch_key(fetch, link, true, 0);
     for (uint32_t i = 0; i < root->keys; i++) {
         link->ids[i] = 0;
         link->lost[i] = string.len < root->at || !digits(string.bytes + root->bytes + i * ID, ID, 16, &link->ids[i]);
@@ -313,7 +318,7 @@ static void see_keys(reader_fetch *fetch, struct link_seen *link)
     for (uint32_t i = 0; i < root->keys; i++) {
         struct record_seen c;
         size_t at = root->bytes + list_bytes(i, root->keys) + root->text_len;
-        bool there = !link->lost[i] && trailer_at(fetch_key(fetch, link->name, true, i), at, &c) && c.number == i &&
+        bool there = !link->lost[i] && trailer_at(fetch_key(fetch, link, true, i), at, &c) && c.number == i &&
                      c.keys == root->keys && c.generation == root->generation && c.id == link->ids[i];
         link->lost[i] = !there;
         link->epochs[i] = there ? c.epoch : 0;
@@ -327,7 +332,11 @@ static void see_keys(reader_fetch *fetch, struct link_seen *link)
 static bool further(reader_fetch *fetch, const struct link_seen *first, uint32_t number, struct link_seen *link)
 {
     const struct text_seen *t = &link->root.text;
-    snprintf(link->name, sizeof link->name, "%.580s:+%u", first->name, number);
+    char *at = stpcpy(stpcpy(link->name, first->name), ":+");
+    if (number > 9)
+        *at++ = (char)('0' + number / 10);
+    *at++ = (char)('0' + number % 10);
+    *at = 0;
     if (find_root(fetch, link) || !is_ready(&link->root) || t->link != number || t->chain != first->root.id)
         return false;
     see_keys(fetch, link);
@@ -339,7 +348,7 @@ void reader_read(reader_fetch *fetch, const char *name, struct filter_seen *filt
     struct link_seen *first = filter->link;
     const struct text_seen *t = &first->root.text;
     filter->links = filter->lingering = 0;
-    snprintf(first->name, sizeof first->name, "%.580s", name);
+    strcpy(first->name, name);
     filter->status = find_root(fetch, first);
     if (filter->status == 0 && t->link)
         filter->status = HIBLOOM_EMISMATCH;
@@ -398,23 +407,6 @@ static bool is_set(struct blob string, const struct text_seen *t, uint64_t posit
     return byte >> (8 - first % 8 - width) & ((1U << width) - 1);
 }
 
-bool reader_link_has(reader_fetch *fetch, const struct link_seen *link, struct blob item)
-{
-    const struct text_seen *t = &link->root.text;
-    struct position_seen at[READER_HASHES];
-    struct blob string = {0};
-    reader_positions(t, item, at);
-    for (uint32_t i = 0; i < t->hashes; i++) {
-        if (link->lost[at[i].key])
-            return false;
-        if (i == 0 || at[i].key != at[i - 1].key)
-            string = fetch_key(fetch, link->name, link->root.keys > 1, at[i].key);
-        if (!is_set(string, t, at[i].bit))
-            return false;
-    }
-    return true;
-}
-
 uint64_t reader_period(const struct text_seen *t, uint64_t epoch)
 {
     uint64_t n = t->slices, latest = epoch == 0 ? 0 : epoch * n / (2 * (uint64_t)t->window);
@@ -428,15 +420,29 @@ static bool counts(const struct text_seen *t, uint64_t epoch, uint64_t now_us)
     return period != 0 && period + n >= now_us * n / (t->window * UINT64_C(1000000));
 }
 
+bool reader_link_has(reader_fetch *fetch, const struct link_seen *link, struct blob item, const uint64_t *now_us)
+{
+    const struct text_seen *t = &link->root.text;
+    struct position_seen at[READER_HASHES];
+    struct blob string = {0};
+    reader_positions(t, item, at);
+    if (now_us && t->window && !counts(t, link->epochs[at[0].key], *now_us)) /* all of a window's lie in one key */
+        return false;
+    for (uint32_t i = 0; i < t->hashes; i++) {
+        if (link->lost[at[i].key])
+            return false;
+        if (i == 0 || at[i].key != at[i - 1].key)
+            string = fetch_key(fetch, link, link->root.keys > 1, at[i].key);
+        if (!is_set(string, t, at[i].bit))
+            return false;
+    }
+    return true;
+}
+
 bool reader_has(reader_fetch *fetch, const struct filter_seen *filter, struct blob item, uint64_t now_us)
 {
-    for (size_t i = 0; i < filter->links; i++) {
-        const struct link_seen *link = &filter->link[i];
-        const struct text_seen *t = &link->root.text;
-        struct position_seen at[READER_HASHES];
-        reader_positions(t, item, at); /* all of a window's lie in one key */
-        if ((!t->window || counts(t, link->epochs[at[0].key], now_us)) && reader_link_has(fetch, link, item))
+    for (size_t i = 0; i < filter->links; i++)
+        if (reader_link_has(fetch, &filter->link[i], item, &now_us))
             return true;
-    }
     return false;
 }

@@ -38,11 +38,14 @@ char reader_state_at(struct blob string, size_t at);
 /* One link: its keys, as they are stored now. One of several keys has them under NAME:0 ... */
 struct link_seen {
     struct record_seen root;
-    char name[600]; /* NAME, NAME:+1, ... */
-    bool whole;     /* all its keys are there, with number, generation and the id of the list */
+    char name[24]; /* NAME, NAME:+1, ... */
+    bool whole;    /* all its keys are there, with number, generation and the id of the list */
     uint64_t ids[READER_KEYS], epochs[READER_KEYS];
     bool lost[READER_KEYS];
 };
+
+/* The name of one of its keys, if it has several: it lasts until the next call here. */
+struct blob reader_key(const struct link_seen *, bool several, uint32_t number);
 
 /* A filter: what sections 6, 15 and 16 of docs/format.md say of the name. `status` is what an open with NULL must give by
  * the raw keys while nobody else works on it: a hibloom_status. EBUSY: it is being made or removed, which an open goes on
@@ -64,9 +67,10 @@ struct position_seen {
 };
 void reader_positions(const struct text_seen *, struct blob item, struct position_seen out[READER_HASHES]);
 
-/* Whether the item is in that one link by its raw keys; lost keys count as all zero. */
-bool reader_link_has(reader_fetch *, const struct link_seen *, struct blob item);
-/* Whether the filter has it: any of its links; of a window those whose period counts at that time of the root's server. */
+/* Whether the item is in that one link by its raw keys; lost keys count as all zero. One of a window has it if its period
+ * counts at that time of the root's server; NULL: whenever. */
+bool reader_link_has(reader_fetch *, const struct link_seen *, struct blob item, const uint64_t *now_us);
+/* Whether the filter has it: any of its links. */
 bool reader_has(reader_fetch *, const struct filter_seen *, struct blob item, uint64_t now_us);
 
 #endif

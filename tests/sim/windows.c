@@ -15,22 +15,14 @@ static void note_clock(int name)
         names[name].latest_us = clock_of(name);
 }
 
-static uint32_t items_that_count(int name)
-{
-    uint32_t count = 0;
-
-    for (int i = 0; i < ITEMS; i++)
-        if (reader_has(world_fetch, &names[name].seen, oracle_item(i), names[name].latest_us))
-            count |= 1u << i;
-    return count;
-}
-
-static uint32_t items_placed(int name, size_t link)
+/* Of those links: items that count then. */
+static uint32_t items_in(int name, size_t from, size_t to, const uint64_t *now_us)
 {
     uint32_t in = 0;
 
-    for (int i = 0; i < ITEMS && link < names[name].seen.links; i++)
-        in |= (reader_link_has(world_fetch, &names[name].seen.link[link], oracle_item(i)) ? 1u : 0) << i;
+    for (; from < to && from < names[name].seen.links; from++)
+        for (int i = 0; i < ITEMS; i++)
+            in |= (reader_link_has(world_fetch, &names[name].seen.link[from], oracle_item(i), now_us) ? 1u : 0) << i;
     return in;
 }
 
@@ -53,11 +45,11 @@ void windows_before(int name)
     struct name *n = &names[name];
 
     note_clock(name);
-    if (!kind_of(name)->window)
+    if (!kind_of(name)->window || world.plan->topology == CLUSTER) /* there nobody asks for them */
         return;
-    n->counted = items_that_count(name);
+    n->counted = items_in(name, 0, READER_LINKS, &n->latest_us);
     for (size_t l = 0; l < CALL_KEYS; l++)
-        n->placed[l] = n->seen.status == 0 ? items_placed(name, l) : EVERY_ITEM;
+        n->placed[l] = n->seen.status == 0 ? items_in(name, l, l + 1, NULL) : EVERY_ITEM;
 }
 
 static uint64_t forgets_after_us(int name)
@@ -100,7 +92,7 @@ static void check_order(int name, int client)
         if (c->client == client && c->verb != VERB_ADD_NEW)
             return;
     for (size_t l = 0; l < seen->links && l < CALL_KEYS && !names[name].adds_late[client]; l++)
-        for (uint32_t came = items_placed(name, l) & ~names[name].placed[l]; came != 0; came &= came - 1) {
+        for (uint32_t came = items_in(name, l, l + 1, NULL) & ~names[name].placed[l]; came != 0; came &= came - 1) {
             reader_positions(&seen->link[l].root.text, oracle_item(__builtin_ctz(came)), at);
             for (size_t other = 0; other < seen->links; other++)
                 if (period_of(&seen->link[other], at[0].key) > period_of(&seen->link[l], at[0].key))
@@ -225,9 +217,9 @@ void windows_after(int name, int who, const char *what, uint64_t root)
 
     /* The clock of the server that has all keys, so whatever clocks did: what counts stays. */
     if (world.plan->topology != CLUSTER && slices && oracle_root(name) == root && root != 0 &&
-        (n->counted & ~items_that_count(name)) != 0)
+        (n->counted & ~items_in(name, 0, READER_LINKS, &n->latest_us)) != 0)
         oracle_fail("a slice of '%s' is emptied, of which items %x still count", oracle_name(name),
-                    (unsigned)(n->counted & ~items_that_count(name)));
+                    (unsigned)(n->counted & ~items_in(name, 0, READER_LINKS, &n->latest_us)));
     if (slices && world.plan->topology == STANDALONE)
         check_periods(name);
     if (slices && world.plan->topology != CLUSTER)
