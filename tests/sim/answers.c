@@ -5,8 +5,6 @@
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
-#include <strings.h>
 
 struct blob write_int(char *end, long long number)
 {
@@ -99,21 +97,6 @@ bool fail(struct run *run, const char *format, ...)
     va_end(list);
     put_line(run, '-', words[4] == '-' ? words + 5 : words);
     return false;
-}
-
-struct blob blob_of(const char *text)
-{
-    return (struct blob){text, strlen(text)};
-}
-
-bool blob_is(struct blob blob, const char *word)
-{
-    return blob.len == strlen(word) && strncasecmp(blob.bytes, word, blob.len) == 0;
-}
-
-bool blob_equals(struct blob a, struct blob b)
-{
-    return a.len == b.len && (a.len == 0 || memcmp(a.bytes, b.bytes, a.len) == 0);
 }
 
 /* As Redis writes numbers: no '+', no zeros in front, no spaces. */

@@ -6,6 +6,8 @@
 
 #include "sim/node.h"
 
+#include <strings.h>
+
 enum flag {
     READS = 1,
     WRITES = 2,
@@ -89,7 +91,11 @@ bool fail(struct run *, const char *format, ...) __attribute__((format(printf, 2
 
 /* ---- Arguments -------------------------------------------------------------------------------- */
 
-bool blob_is(struct blob, const char *word); /* in whatever case */
+static inline bool blob_is(struct blob blob, const char *word) /* in whatever case */
+{
+    return blob.len == strlen(word) && strncasecmp(blob.bytes, word, blob.len) == 0;
+}
+
 bool blob_int(struct blob, long long *);
 bool take_int(struct run *, size_t argument, long long *, const char *error); /* NULL: the usual error */
 bool glob_fits(struct blob pattern, struct blob name);

@@ -2,7 +2,6 @@
 #include "sim/commands.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- Databases ------------------------------------------------------------------------------- */
 

@@ -4,7 +4,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 void *resized(void *old, size_t size)
 {
@@ -35,14 +34,6 @@ void buffer_format(struct buffer *b, const char *format, ...)
     const int len = vsnprintf(text, sizeof text, format, list);
     va_end(list);
     buffer_put(b, text, (size_t)len < sizeof text ? (size_t)len : sizeof text - 1);
-}
-
-uint64_t mix(uint64_t x)
-{
-    x += UINT64_C(0x9e3779b97f4a7c15);
-    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-    return x ^ x >> 31;
 }
 
 /* The last lines spread it: SCAN goes by it. */

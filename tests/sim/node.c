@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- Which command ---------------------------------------------------------------------------- */
 
@@ -21,7 +20,7 @@ static int by_name(const void *name, const void *command)
 /* "get", or with a second word "cluster|slots". */
 static const struct command *command_named(const struct node *node, struct blob word, const struct blob *second)
 {
-    static const struct command *known[32]; /* by the length and first letter: most are like one before */
+    static const struct command *known[256]; /* by the length and first letter: most are like one before */
     char name[48];
     const size_t more = second != NULL ? second->len + 1 : 0;
 
@@ -32,10 +31,10 @@ static const struct command *command_named(const struct node *node, struct blob 
         name[i] = (char)(c >= 'A' && c <= 'Z' ? c | 0x20 : c);
     }
     name[word.len + more] = '\0';
-    const struct command *command = known[(word.len + more + (size_t)name[0]) % 32];
-    if (command == NULL || strcmp(name, command->name) != 0)
-        command = bsearch(name, commands, command_count, sizeof *commands, by_name);
-    known[(word.len + more + (size_t)name[0]) % 32] = command;
+    const struct command **const at = &known[(32 * (word.len + more) + (size_t)name[0]) % 256];
+    if (*at == NULL || strcmp(name, (*at)->name) != 0)
+        *at = bsearch(name, commands, command_count, sizeof *commands, by_name);
+    const struct command *command = *at;
     if (command == NULL || (second == NULL && strchr(name, '|') != NULL) ||
         (node->sentinel != NULL && (command->flags & SENTINEL) == 0) ||
         (node->sentinel == NULL && strncmp(name, "sentinel", 8) == 0))

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 enum { NODE_DATABASES = 16, NODE_SLOTS = 16384, COMMANDS_MAX = 128 };
 #define NODE_HOST "127.0.0.1"  /* of all */
@@ -22,9 +23,24 @@ struct blob {
     const char *bytes;
     size_t len;
 };
-struct blob blob_of(const char *text);
-bool blob_equals(struct blob, struct blob);
-uint64_t mix(uint64_t); /* a step of SplitMix64 (Steele, Lea and Flood 2014): all chance comes from it */
+static inline struct blob blob_of(const char *text)
+{
+    return (struct blob){text, strlen(text)};
+}
+
+static inline bool blob_equals(struct blob a, struct blob b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.bytes, b.bytes, a.len) == 0);
+}
+
+/* A step of SplitMix64 (Steele, Lea and Flood 2014): all chance comes from it. */
+static inline uint64_t mix(uint64_t x)
+{
+    x += UINT64_C(0x9e3779b97f4a7c15);
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
 
 void *resized(void *, size_t);
 

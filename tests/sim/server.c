@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Of those that do nothing here. */
 bool run_ok(struct run *run)
