@@ -24,20 +24,20 @@ struct running {
     struct call calls[NAMES];
     size_t parts; /* of these */
     struct client *client;
-    hibloom_item items[ITEMS * TIMES_ROOM];
-    unsigned char part[ITEMS * TIMES_ROOM]; /* of each item */
-    bool answers[ITEMS * TIMES_ROOM];
     hibloom_status each[NAMES * ITEMS]; /* by pairs: of each item */
     size_t count;
     bool busy, by_pairs;
-    uint64_t again;                      /* what its store had sent again as it began */
-    char fillers[FILL][FILL_LENGTH + 1]; /* on a loop: they are added one by one, at once, */
-    size_t filling;                      /* and so many are on their way */
+    uint64_t again; /* what its store had sent again as it began */
+    size_t filling; /* so many fillers are on their way */
     hibloom_status filled;
-    hibloom *other;        /* what a merge, a replace or an import makes beside, */
-    hibloom_store *memory; /* there, or NULL */
-    char name[32];         /* its, while clients take turns */
-    int phase;             /* of a step of several calls */
+    hibloom *other;                         /* what a merge, a replace or an import makes beside, */
+    hibloom_store *memory;                  /* there, or NULL */
+    char name[32];                          /* its, while clients take turns */
+    int phase;                              /* of a step of several calls */
+    hibloom_item items[ITEMS * TIMES_ROOM]; /* from here on all is large, mostly unused, and each step's own */
+    unsigned char part[ITEMS * TIMES_ROOM]; /* of each item */
+    bool answers[ITEMS * TIMES_ROOM];
+    char fillers[FILL][FILL_LENGTH + 1]; /* on a loop: they are added one by one, at once */
 };
 
 struct client {
@@ -45,10 +45,10 @@ struct client {
     hibloom_store *store;
     struct loop *loop; /* the store's; NULL: its calls wait */
     struct handle handles[NAMES];
-    struct running running[AT_ONCE]; /* a blocking one uses the first */
-    uint32_t saved;                  /* items that were in as it saved a file */
+    uint32_t saved; /* items that were in as it saved a file */
     int saved_name;
     bool done, checked;
+    struct running running[AT_ONCE]; /* a blocking one uses the first */
 };
 
 static struct client clients[CLIENTS];
@@ -987,9 +987,10 @@ static void check_blocking(struct client *c)
 
 static void check_new_store(struct client *c)
 {
-    struct client fresh = {.id = c->id};
+    struct client fresh; /* large, and mostly unused */
     hibloom_item items[ITEMS];
 
+    fresh.id = c->id;
     connect_blocking(&fresh);
     if (fresh.store == NULL) {
         oracle_fail("all is well, but client %d cannot connect", c->id);
@@ -1070,9 +1071,12 @@ static void run_client(void *data)
 void clients_begin(void)
 {
     for (int i = 0; i < (int)world.plan->clients; i++) {
-        clients[i] = (struct client){.id = i};
-        for (int k = 0; k < AT_ONCE; k++)
-            clients[i].running[k].client = &clients[i];
+        memset(&clients[i], 0, offsetof(struct client, running));
+        clients[i].id = i;
+        for (struct running *r = clients[i].running; r < clients[i].running + AT_ONCE; r++) {
+            memset(r, 0, offsetof(struct running, items));
+            r->client = &clients[i];
+        }
         world.fibers[i] = fiber_start(i, run_client, &clients[i]);
     }
 }
