@@ -392,6 +392,7 @@ SIM_LINK   = $(SIM_WRAPS:%=-Wl,--wrap=%) -Wl,-Bstatic $(filter -lhiredis%,$(LIBS
              $(filter-out -lhiredis%,$(LIBS)) $(SIM_LIBS)
 # For speed.
 $(SIM_OBJ): HARDENED :=
+$(SIM_OBJ): CFLAGS_ += -O3 -fno-plt
 $(SIM_OBJ): PIC := -fPIE
 $(SIM)/script.o: CPPFLAGS_ += $(shell pkg-config --cflags luajit 2>/dev/null)
 $(SIM)/sim: $(SIM_OBJ) $(LIB_OBJ)
