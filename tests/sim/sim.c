@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -54,6 +55,12 @@ static bool run(struct plan *p, FILE *trace)
     return !oracle_failed();
 }
 
+/* Of its processor, since others may be busy: a world that hangs ends its process. 0: no bound. */
+static void allow_seconds(int seconds)
+{
+    (void)setitimer(ITIMER_PROF, &(struct itimerval){.it_value.tv_sec = seconds}, NULL);
+}
+
 /* ---- Shrinking ---- */
 
 /* Runs it in a process of its own, since a world may crash: whether it fails. */
@@ -64,7 +71,7 @@ static bool fails(struct plan *p)
     int status = 0;
 
     if (pid == 0) {
-        alarm(2); /* one that hangs is tried again and again */
+        allow_seconds(2); /* one that hangs is tried again and again */
         _exit(run(p, NULL) ? 0 : 1);
     }
     return pid > 0 && waitpid(pid, &status, 0) == pid && status != 0;
@@ -131,7 +138,7 @@ static void report(struct plan *p)
     const pid_t pid = fork();
     if (pid == 0) {
         setvbuf(stdout, NULL, _IOLBF, 0);
-        alarm(2);
+        allow_seconds(2);
         (void)run(p, stdout);
         printf("==> %s\n", oracle_words());
         fflush(stdout);
@@ -142,14 +149,6 @@ static void report(struct plan *p)
 
 /* ---- Many worlds ---- */
 
-static double now_s(void)
-{
-    struct timespec now;
-
-    timespec_get(&now, TIME_UTC);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
 struct shared {
     _Atomic uint64_t worlds, calls, faults, failed;
     uint64_t seed[WORKERS]; /* that each is at */
@@ -157,7 +156,7 @@ struct shared {
 };
 
 /* A process does no more than so many, since killed clients leave memory of hiredis behind. */
-static pid_t start(struct shared *shared, int me, double until, uint64_t end)
+static pid_t start(struct shared *shared, int me, time_t until, uint64_t end)
 {
     struct plan *plan = &shared->plan[me];
     uint64_t *seed = &shared->seed[me];
@@ -166,9 +165,9 @@ static pid_t start(struct shared *shared, int me, double until, uint64_t end)
     const pid_t pid = fork();
     if (pid != 0)
         return pid;
-    for (int i = 0; i < 20000 && now_s() < until && *seed < end; i++, *seed += WORKERS) {
+    for (int i = 0; i < 20000 && time(NULL) < until && *seed < end; i++, *seed += WORKERS) {
         plan_draw(plan, *seed);
-        alarm(20);
+        allow_seconds(20);
         const bool ok = run(plan, NULL);
         shared->worlds++;
         shared->calls += world.calls;
@@ -176,7 +175,7 @@ static pid_t start(struct shared *shared, int me, double until, uint64_t end)
         if (!ok) {
             fprintf(stderr, "seed %" PRIu64 ": %s\n", *seed, oracle_words());
             shared->failed++;
-            alarm(0);
+            allow_seconds(0);
             if (!goes_on)
                 report(plan);
             _exit(1);
@@ -189,7 +188,7 @@ static int run_many(double seconds, uint64_t seed, uint64_t worlds)
 {
     const uint64_t end = worlds > 0 ? seed + worlds : UINT64_MAX;
     struct shared *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    const double until = now_s() + seconds;
+    const time_t until = time(NULL) + (time_t)seconds;
     pid_t pids[WORKERS];
 
     for (int i = 0; i < WORKERS; i++) {
@@ -211,7 +210,7 @@ static int run_many(double seconds, uint64_t seed, uint64_t worlds)
         }
         if (status != 0)
             shared->seed[i] += WORKERS;
-        if (now_s() >= until || shared->seed[i] >= end || (status != 0 && !goes_on))
+        if (time(NULL) >= until || shared->seed[i] >= end || (status != 0 && !goes_on))
             running--;
         else
             pids[i] = start(shared, i, until, end);
@@ -249,7 +248,7 @@ static int replay(const char *what, FILE *trace)
     }
     if (trace != NULL)
         plan_write(&plan, trace);
-    alarm(20);
+    allow_seconds(20);
     bool ok = run(&plan, trace);
     printf("%s: %s\n", what, ok ? "ok" : oracle_words());
     for (size_t i = 0; plan.replay && i < plan.decision_count; i++)
