@@ -14,7 +14,8 @@ struct touched {
 };
 
 struct call {
-    TAILQ_ENTRY(call) in_calls; /* those under way, or those that have ended */
+    LIST_HEAD(, flight) proving; /* those of which the guard goes alone */
+    TAILQ_ENTRY(call) in_calls;  /* those under way, or those that have ended */
     TAILQ_ENTRY(call) in_runnable, in_asleep;
     uint64_t number; /* no other call of the store has it */
     struct task *task;
@@ -31,7 +32,6 @@ struct call {
     unsigned sent;     /* flights that went to a connection; those that wait for its greeting did not */
     unsigned flights;  /* so many were made; */
     unsigned alive;    /* those that have not ended */
-    unsigned proving;  /* those of which the guard goes alone */
     unsigned replicas_left; /* nodes whose answer to WAIT is to come */
     bool wait_asked;        /* WAIT was sent, at the end */
     bool keeps;             /* it was sent in the middle; */

@@ -137,8 +137,9 @@ void flight_begin_proof(struct flight *flight)
     if (!flight->exchange.guarded || flight->index >= last)
         return;
     if (flight->call != NULL)
-        flight->call->proving++;
+        LIST_INSERT_HEAD(&flight->call->proving, flight, in_proving);
     flight->proving = true;
+    flight->at = NULL;
     flight->resume = flight->index;
     flight->index = last;
 }
@@ -150,7 +151,7 @@ void flight_end_proof(struct flight *flight)
     flight->index = flight->resume;
     flight->proving = false;
     if (flight->call != NULL)
-        flight->call->proving--;
+        LIST_REMOVE(flight, in_proving);
 }
 
 uint32_t flight_resend(struct flight *flight, bool lost)
@@ -167,7 +168,7 @@ uint32_t flight_resend(struct flight *flight, bool lost)
     flight->carried_out = NO_COMMAND;
     flight->held = 0;
     flight->asked = flight->asking = false;
-    flight->to = NULL;
+    flight->at = flight->to = NULL;
     alloc.free(flight->words);
     flight->words = NULL;
     return from < known ? known - from : 0;

@@ -9,6 +9,8 @@
 #include "net/routes/topology.h"
 #include "redis/task.h"
 
+#include <sys/queue.h>
+
 struct call;
 
 /* The receiver of the replies: the task, or the carrier itself. The carrier takes those to a greeting, a question
@@ -26,7 +28,9 @@ struct flight_pool {
 
 struct flight {
     struct flight *next;
-    struct call *call; /* NULL: none waits for it */
+    LIST_ENTRY(flight) in_proving;
+    struct call *call;     /* NULL: none waits for it */
+    const struct node *at; /* it was written there; NULL: it is to be written, or to be sent again */
     enum flight_kind kind;
     uint32_t order; /* among those of its call, as its task wrote them */
     struct exchange exchange;

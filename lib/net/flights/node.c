@@ -43,10 +43,10 @@ void node_send(struct carrier *c, struct node *node, struct flight *flight)
  * would be asked for in another order than they were given. */
 static bool overtakes(const struct node *node, const struct flight *flight)
 {
-    if (flight->call->proving == 0) /* so of most calls the list is not searched */
-        return false;
-    for (const struct flight *at = node->sent.first; at != NULL && at != flight; at = at->next)
-        if (at->call == flight->call && at->proving && at->order < flight->order)
+    const struct flight *at = LIST_FIRST(&flight->call->proving);
+
+    for (; at != NULL; at = LIST_NEXT(at, in_proving))
+        if (at->at == node && at->order < flight->order)
             return true;
     return false;
 }
@@ -81,6 +81,7 @@ static void write_flight(struct carrier *c, struct node *node, struct flight *fl
     flight->proof_ns = clock_now_ns();
     stats->commands += flight->exchange.replies - flight->index;
     stats->bytes_sent += flight->len - at + flight->exchange.payload_len;
+    flight->at = node;
     if (flight->exchange.payload != NULL) {
         if (flight->asking)
             c->pipes->put(node, asking, sizeof asking - 1);
