@@ -416,6 +416,9 @@ static void a_refusal_of_an_earlier_call_is_not_why_it_dies(void **state)
     assert_status(hibloom_list(store, NULL, NULL, NULL), HIBLOOM_EIO, store);
     hibloom_store_free(store);
     redisFree(context);
+    assert_ok(hibloom_connect(&store, scripted_server_uri(scripted), NULL), store); /* it refuses INFO */
+    assert_status(hibloom_list(store, NULL, NULL, NULL), HIBLOOM_EIO, store);
+    hibloom_store_free(store);
     scripted_server_stop(scripted);
 }
 

@@ -308,10 +308,14 @@ static void read_some(struct connection *c, void *bulk, size_t room)
     }
 }
 
+/* INFO may be refused to a client that is let in: that is not why the connection is lost later. */
 static void note_first(struct connection *c, const char *words)
 {
-    if (c->answers++ == 0)
-        (void)error_set(&c->first, HIBLOOM_OK, "%s", words);
+    if (c->answers++ > 0)
+        return;
+    const enum refusal refusal = refusal_of(words);
+    const bool unknown = refusal == REFUSAL_UNKNOWN_COMMAND && strstr(words, "INFO") != NULL;
+    (void)error_set(&c->first, HIBLOOM_OK, "%s", refusal == REFUSAL_NOPERM || unknown ? "" : words);
 }
 
 /* Prepares the reply for the next answer, unless that has begun. */

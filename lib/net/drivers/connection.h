@@ -44,7 +44,7 @@ struct connection {
     uint64_t received;                          /* bytes */
     struct reply reply;                         /* the last one received */
     uint64_t answers;                           /* number since it was made */
-    struct error first;                         /* the first one, if that was an error */
+    struct error first;                         /* the first one, if that may refuse the client */
     redisReplyObjectFunctions *their_functions; /* the reader's own, while ours are in */
     void *their_privdata;
 };
