@@ -29,8 +29,7 @@ static uint64_t deadline_of(const struct blocking *b, const struct node *node)
 
     if (carrier_checks(c, node))
         return 0;
-    for (const struct call *call = TAILQ_FIRST(&c->calls); call != NULL && !c->settings->borrowed;
-         call = TAILQ_NEXT(call, in_calls)) {
+    for (const struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls)) {
         const uint64_t deadline = call_deadline(c, call);
         if (deadline == 0)
             return 0;

@@ -19,6 +19,9 @@ void call_set_runnable(struct carrier *c, struct call *call)
 
 void call_sleep(struct carrier *c, struct call *call, uint64_t at)
 {
+    const uint64_t deadline = call_deadline(c, call);
+
+    at = deadline != 0 && deadline < at ? deadline : at;
     if (call->wake_at == 0)
         TAILQ_INSERT_TAIL(&c->asleep, call, in_asleep);
     call->wake_at = at;
@@ -87,14 +90,10 @@ bool call_must_pause(const struct carrier *c, const struct pause *pause)
            clock_now_ms() < pause->until;
 }
 
-/* Sleeps until then, or an earlier bound of the call. retry_ms does not bound the taking back of bits. */
+/* Sleeps until then, or until it may not be tried any more. retry_ms does not bound the taking back of bits. */
 static void sleep_until(struct carrier *c, struct call *call, uint64_t at)
 {
-    const uint64_t deadline = call_deadline(c, call);
-
-    if (!task_has_failed(call->task) && call->retry_until < at)
-        at = call->retry_until;
-    call_sleep(c, call, deadline != 0 && deadline < at ? deadline : at);
+    call_sleep(c, call, !task_has_failed(call->task) && call->retry_until < at ? call->retry_until : at);
 }
 
 /* From its first failure on it has retry_ms. */

@@ -49,7 +49,7 @@ struct call {
 };
 
 void call_set_runnable(struct carrier *, struct call *);       /* its task goes on */
-void call_sleep(struct carrier *, struct call *, uint64_t at); /* until then */
+void call_sleep(struct carrier *, struct call *, uint64_t at); /* until then, or its deadline */
 void call_wake(struct carrier *, struct call *);               /* it no longer sleeps */
 
 /* Its deadline; 0: none. To take bits back it has a command's time more. */
