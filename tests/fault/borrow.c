@@ -33,13 +33,12 @@ static void it_is_left_as_it_was_found_after_each_call(void **state)
         redisContext *context = connect_owner(redis_server_socket(server));
         redisReplyObjectFunctions theirs = *context->reader->fn;
         struct subject subject;
-        struct found before;
         int mine;
 
         assert_int_equal(redisSetTimeout(context, (struct timeval){7, 5000}), REDIS_OK);
         context->reader->fn = &theirs;
         context->reader->privdata = &mine;
-        before = look_at(context);
+        struct found before = look_at(context);
         borrow_begin(&subject, context, &variants[v]);
         for (int i = 0; i < CALLS; i++) {
             assert_ok(calls[i].run(&subject), subject.store);
@@ -266,12 +265,10 @@ static void die_and_come_back(const struct call *call, bool cut, hibloom_status 
 {
     redisContext *context = connect_owner(proxy_socket(proxy));
     struct subject subject;
-    struct found before;
-    unsigned connections;
 
-    before = look_at(context);
+    struct found before = look_at(context);
     borrow_begin(&subject, context, &variants[0]);
-    connections = proxy_connections(proxy);
+    unsigned connections = proxy_connections(proxy);
     if (cut) {
         proxy_cut(proxy, PROXY_REPLIES, 2);
     } else {
@@ -306,12 +303,11 @@ static void a_time_out_while_sending_kills_it_too(void **state)
     const int narrow = BYTES;
     redisContext *context = connect_owner(redis_server_socket(server));
     struct subject subject;
-    struct found before;
 
     for (int i = 0; i < BATCH; i++)
         items[i] = (hibloom_item){&items[i], sizeof items[i]};
     assert_int_equal(setsockopt(context->fd, SOL_SOCKET, SO_SNDBUF, &narrow, sizeof narrow), 0);
-    before = look_at(context);
+    struct found before = look_at(context);
     borrow_begin(&subject, context, &variants[0]);
     assert_ok(hibloom_add_many(subject.filter, items, BATCH, NULL), subject.store);
     set_timeout(context, TIMEOUT_MS);
@@ -373,14 +369,12 @@ static void break_off(const struct script_step *script, hibloom_status status, b
 {
     struct scripted_server *scripted = scripted_server_start(script);
     redisContext *context = connect_owner(scripted_server_socket(scripted));
-    struct found before;
     hibloom_store *store;
-    hibloom *filter;
     bool is_new;
 
-    before = look_at(context);
+    struct found before = look_at(context);
     assert_ok(hibloom_borrow(&store, context, NULL), store);
-    filter = attach_any(store);
+    hibloom *filter = attach_any(store);
     if (status == HIBLOOM_ETIMEDOUT)
         set_timeout(context, TIMEOUT_MS);
     assert_status(hibloom_add(filter, "x", 1, &is_new), status, store);

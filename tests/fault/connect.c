@@ -224,11 +224,10 @@ static void a_server_that_is_full(void **state)
 
     for (int i = 0; i < 100; i++) {
         hibloom_store *store = NULL;
-        hibloom_status status;
         char uri[160];
 
         with_query(uri, sizeof uri, scripted);
-        status = hibloom_connect(&store, impatient(uri), NULL);
+        hibloom_status status = hibloom_connect(&store, impatient(uri), NULL);
         if (status != HIBLOOM_EIO)
             assert_status(status, HIBLOOM_EUNAVAILABLE, store);
         assert_words(store, status == HIBLOOM_EUNAVAILABLE ? "max number of clients reached" : "");
@@ -251,12 +250,11 @@ static hibloom_status connect_to_flood(const struct script_step *script)
     struct scripted_server *scripted = scripted_server_start(script);
     const long before = most_kilobytes();
     hibloom_store *store = NULL;
-    hibloom_status status;
     const uint64_t since = test_now_ms();
     char uri[160];
 
     with_query(uri, sizeof uri, scripted);
-    status = hibloom_connect(&store, impatient(uri), NULL);
+    hibloom_status status = hibloom_connect(&store, impatient(uri), NULL);
     assert_true(test_now_ms() - since < 10 * TIMEOUT_MS + SLACK_MS);
     assert_in_range(most_kilobytes() - before, 0, 16 << 10);
     hibloom_store_free(store);

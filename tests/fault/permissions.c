@@ -135,7 +135,6 @@ static void a_replace_that_is_denied_changes_nothing(void **state)
 /* Opens the window, or makes it, as a user of this line, and adds an item or asks for one. */
 static hibloom_status call_window(const char *line, bool adds)
 {
-    hibloom_store *store;
     hibloom *filter = NULL;
     char uri[256], command[640];
     bool found;
@@ -143,7 +142,7 @@ static hibloom_status call_window(const char *line, bool adds)
     snprintf(command, sizeof command, "ACL SETUSER app reset on >secret %s", line);
     test_command(redis, command);
     snprintf(uri, sizeof uri, "redis://app:secret@127.0.0.1:%d", redis_server_port(server));
-    store = test_connect(uri, NULL);
+    hibloom_store *store = test_connect(uri, NULL);
     hibloom_status status = hibloom_open(&filter, store, "seen", adds ? WINDOW : NULL);
     if (status == HIBLOOM_OK)
         status = adds ? hibloom_add(filter, "x", 1, NULL) : hibloom_contains(filter, "x", 1, &found);
@@ -219,11 +218,10 @@ static void a_server_that_wants_a_password(void **state)
 
     subject_begin(&subject, redis_server_uri(server), &variants[0], NULL);
     for (int i = 0; i < CALLS; i++) {
-        hibloom_status status;
 
         test_command(redis, "CONFIG SET requirepass secret");
         test_command(redis, "CLIENT KILL TYPE normal");
-        status = calls[i].run(&subject);
+        hibloom_status status = calls[i].run(&subject);
         if (status == HIBLOOM_EIO) /* so it was found closed in the middle of the call */
             status = calls[i].run(&subject);
         test_command(redis, "CONFIG SET requirepass %s", "");

@@ -110,13 +110,12 @@ static void attach_between_pushes(const struct script_step *script, hibloom_stat
     redisContext *context = connect_owner(scripted_server_socket(scripted));
     struct pushes pushes = {.name = "any"};
     hibloom_store *store;
-    hibloom *filter;
     bool found;
 
     context->privdata = &pushes;
     (void)redisSetPushCallback(context, hear_push);
     assert_ok(hibloom_borrow(&store, context, NULL), store);
-    filter = attach_any(store);
+    hibloom *filter = attach_any(store);
     if (status == HIBLOOM_ETIMEDOUT)
         assert_int_equal(redisSetTimeout(context, (struct timeval){0, 500000}), REDIS_OK);
     test_sleep_ms(300); /* for the push to be there, or its half, before anything is asked */

@@ -293,10 +293,9 @@ static void a_push_between_replies_is_no_answer(void **state)
 
     begin_with_patience(&subject, &variants[0], TIMEOUT_MS);
     for (int i = 0; i < CALLS; i += 3) {
-        hibloom_status status;
 
         proxy_replace(proxy, 0, 1, ">2\r\n+invalidate\r\n*1\r\n$1\r\nk\r\n");
-        status = calls[i].run(&subject);
+        hibloom_status status = calls[i].run(&subject);
         if (status != HIBLOOM_EPROTO && status != HIBLOOM_ETIMEDOUT)
             fail_trial(&(struct trial){&calls[i], &subject, 0, false, status});
         subject_check(&subject);

@@ -37,11 +37,10 @@ static void check_condition(const char *impose, const char *lift, const char *wo
 
         subject_begin(&subject, redis_server_uri(server), &variants[v], NULL);
         for (int i = 0; i < CALLS; i++) {
-            hibloom_status status;
             bool found;
 
             test_command(redis, impose);
-            status = calls[i].run(&subject);
+            hibloom_status status = calls[i].run(&subject);
             test_command(redis, lift);
             if (calls[i].adds || status != HIBLOOM_OK)
                 subject_assert_words(&subject, &calls[i], status, HIBLOOM_EUNAVAILABLE, words);

@@ -52,10 +52,9 @@ static uint64_t round_trips(const struct backend *b)
 static void filters_are_made_in_four_round_trips_and_opened_in_one(void **state)
 {
     struct backend *b = *state;
-    uint64_t before;
 
     hibloom_close(backend_open(b, TEST_NAME, TEXT)); /* the connection, and the scripts */
-    before = round_trips(b);
+    uint64_t before = round_trips(b);
     open_all(b, FILTERS);
     assert_in_range(round_trips(b) - before, 1, 2 * 4);
     for (size_t i = 0; i < FILTERS; i++) {
@@ -73,12 +72,11 @@ static void filters_are_made_in_four_round_trips_and_opened_in_one(void **state)
 static void one_item_is_asked_of_all_in_a_round_trip_a_thousand(void **state)
 {
     struct backend *b = *state;
-    uint64_t before;
 
     open_all(b, MOST);
     assert_ok(hibloom_add(filters[3], "x", 1, NULL), b->store);
     assert_ok(hibloom_add(filters[1100], "x", 1, NULL), b->store);
-    before = round_trips(b);
+    uint64_t before = round_trips(b);
     assert_ok(hibloom_contains_pairs(pairs, FILTERS, answers, NULL), b->store);
     assert_in_range(round_trips(b) - before, b->redis, FEW * b->redis);
     assert_int_equal(test_count_true(answers, FILTERS), 1);

@@ -330,12 +330,11 @@ static void a_name_with_a_tag_has_its_config_without_more_braces(void **state)
 {
     struct backend *b = *state;
     char name[TEST_NAME_SIZE], tagged[TEST_NAME_SIZE + 8];
-    hibloom *filter;
 
     test_name(name);
     snprintf(tagged, sizeof tagged, "{%s}:seen", name);
     make_config(b->outside, key_of("%s:config", tagged).name, "9585", "7");
-    filter = test_attach(b->store, tagged, "redisson codec=bytes");
+    hibloom *filter = test_attach(b->store, tagged, "redisson codec=bytes");
     assert_true(backend_add(b, filter, "\xff", 1));
     backend_drop(b, filter);
 
