@@ -218,7 +218,6 @@ static void a_server_that_wants_a_password(void **state)
 
     subject_begin(&subject, redis_server_uri(server), &variants[0], NULL);
     for (int i = 0; i < CALLS; i++) {
-
         test_command(redis, "CONFIG SET requirepass secret");
         test_command(redis, "CLIENT KILL TYPE normal");
         hibloom_status status = calls[i].run(&subject);

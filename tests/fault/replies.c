@@ -293,7 +293,6 @@ static void a_push_between_replies_is_no_answer(void **state)
 
     begin_with_patience(&subject, &variants[0], TIMEOUT_MS);
     for (int i = 0; i < CALLS; i += 3) {
-
         proxy_replace(proxy, 0, 1, ">2\r\n+invalidate\r\n*1\r\n$1\r\nk\r\n");
         hibloom_status status = calls[i].run(&subject);
         if (status != HIBLOOM_EPROTO && status != HIBLOOM_ETIMEDOUT)
