@@ -246,11 +246,11 @@ HIBLOOM_API void hibloom_store_free(hibloom_store *store);
  * The functions below also return ENOMEM, EIO, ETIMEDOUT, ESERVER, EPROTO, EUNAVAILABLE and EDENIED. */
 
 /* Opens the filter, or makes it if there is none. If several clients make it at once, one wins and the others verify.
- * The store must outlive the filter. EINVAL: the name is empty, or has a brace but no {tag}; the text is not valid; or
- * it has another library's keys=, which only hibloom_attach joins. ERANGE: the name is longer than HIBLOOM_NAME_MAX;
- * or a key would be larger than a Redis string, 2^32 bits. ENOTFOUND: there is none, and the text cannot or may not make
- * one. EMISMATCH: a word is not so, and hibloom_store_error names it with both values; a bitmap without a spec is
- * there; or create=only, and there is one. ENOTSUP: a newer version of hibloom made it.
+ * EINVAL: the name is empty, or has a brace but no {tag}; the text is not valid; or it has another library's keys=,
+ * which only hibloom_attach joins. ERANGE: the name is longer than HIBLOOM_NAME_MAX; or a key would be larger than a
+ * Redis string, 2^32 bits. ENOTFOUND: there is none, and the text cannot or may not make one. EMISMATCH: a word is not
+ * so, and hibloom_store_error names it with both values; a bitmap without a spec is there; or create=only, and there is
+ * one. ENOTSUP: a newer version of hibloom made it.
  * Round trips: one; to make it four, and one for each 16 MB; of several keys one more for each 128. A bitmap without a
  * spec may be late bits, which go soon. So it is looked at for a quarter of a second before EMISMATCH; a shorter
  * deadline gives ETIMEDOUT. */
