@@ -405,11 +405,11 @@ HIBLOOM_CHECKED hibloom_status hibloom_repair(hibloom_store *store, const char *
 
 /* Puts the filter in the place of `name`, in one step, with all its keys; the handle stays good and has the new name.
  * What was there is removed. So a filter is rebuilt under look-ups: make one under another name, fill it, replace.
- * Afterwards other handles of both get EMISMATCH or ENOTFOUND, and reopen. The filter takes over the time to live of the
- * one that it replaces. Adds that others make to the old one meanwhile are lost with it. On a cluster all keys must have
- * one slot: use a {tag}, or the names "seen" and "{seen}x"; else ENOTSUP. EMISMATCH: something else is there. EBUSY:
- * others change it. ENOTSUP: a bare bitmap; or one of the two is a window. Round trips: those to open `name`, and one;
- * with growth two more. */
+ * Afterwards other handles of both get EMISMATCH or ENOTFOUND, and reopen. If the specs differ, only those can whose text
+ * is NULL, or fits the new one. The filter takes over the time to live of the one that it replaces. Adds that others
+ * make to the old one meanwhile are lost with it. On a cluster all keys must have one slot: use a {tag}, or the names
+ * "seen" and "{seen}x"; else ENOTSUP. EMISMATCH: something else is there. EBUSY: others change it. ENOTSUP: a bare
+ * bitmap; or one of the two is a window. Round trips: those to open `name`, and one; with growth two more. */
 HIBLOOM_CHECKED hibloom_status hibloom_replace(hibloom *filter, const char *name);
 
 /* Called with the name of a filter, valid until it returns. It may use the store. False: enough. */
