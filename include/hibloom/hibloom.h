@@ -381,7 +381,7 @@ typedef struct hibloom_info {
 HIBLOOM_CHECKED hibloom_status hibloom_get_info(hibloom *filter, hibloom_info *out, size_t size);
 
 /* Empties the filter; its spec and its time to live stay. Each key is emptied by itself. A full server refuses it
- * (EUNAVAILABLE). EBUSY: a window was cleared too often without adds (docs/kinds.md); retry= does not help. Round
+ * (EUNAVAILABLE). EBUSY: a window was cleared too often (docs/kinds.md); retry= does not help. Round
  * trips: one for each 16 MB. */
 HIBLOOM_CHECKED hibloom_status hibloom_clear(hibloom *filter);
 
