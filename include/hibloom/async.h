@@ -41,7 +41,7 @@ enum { HIBLOOM_READ = 1, HIBLOOM_WRITE = 2 };
 
 /* An event loop. adapters/ makes one of libevent, libuv and libev. Both functions return 0, or -1 if they fail; they
  * may not call the library. *slot is theirs, NULL at first: one for each fd, and one for the timer. hibloom_store_free
- * has every fd forgotten, and sets the timer to never. Behind that the loop may not call hibloom_ready for the store. */
+ * has every fd forgotten, and sets the timer to never. After that the loop may not call hibloom_ready for the store. */
 typedef struct hibloom_loop {
     size_t size; /* sizeof(hibloom_loop) */
     void *data;  /* the loop; must outlive the store */

@@ -177,8 +177,8 @@ HIBLOOM_CHECKED hibloom_status hibloom_connect(hibloom_store **out, const char *
 
 /* A store on the caller's blocking connection, of the same hiredis. The store does not close it, does not change its
  * time-outs, and tries nothing again. The connection must outlive the store and keep its database. If it is dead, calls
- * return EIO until the caller reconnects. It asks no INFO, so no handle gets ELOST: behind a restart adds may be missing
- * untold. Unread replies are EINVAL at the first call. An open MULTI gives EPROTO: DISCARD it.
+ * return EIO until the caller reconnects. It asks no INFO, so no handle gets ELOST: after a restart adds may be missing
+ * without a sign. Unread replies are EINVAL at the first call. An open MULTI gives EPROTO: DISCARD it.
  * EINVAL: NULL or not blocking, or an option without B above. */
 HIBLOOM_CHECKED hibloom_status hibloom_borrow(hibloom_store **out, struct redisContext *connection,
                                               const hibloom_setup *setup);

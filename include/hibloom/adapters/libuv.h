@@ -1,6 +1,6 @@
 /* hibloom on libuv: hibloom_loop loop = hibloom_libuv(uv_default_loop());
  *
- * libuv frees a handle in its next turn: so turn the loop once more behind hibloom_store_free.
+ * libuv frees a handle in its next turn: so turn the loop once more after hibloom_store_free.
  * uv.h needs -std=gnu11, not c11.
  *
  * SPDX-License-Identifier: MIT */
