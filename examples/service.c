@@ -7,7 +7,8 @@
  *   a connection is lost, a server is busy  The library tries again for 30 s (retry=).
  *   ELOST: another server took over         It may lack what was added last. This call added nothing. The service adds
  *                                           its last items again, then those of this call.
- *   ECORRUPT: a part of the filter is lost  hibloom_async_repair makes that part again, empty; then as below.
+ *   ECORRUPT: a part of the filter is lost  hibloom_async_repair makes that part again, empty; then as below. Some items of
+ *                                           the call may be in, so it says "new" of all.
  *   another 4x: the filter is gone          hibloom_async_reopen opens what is there, or makes it; then as with ELOST. */
 #include <hibloom/adapters/libevent.h>
 
@@ -27,7 +28,7 @@ struct service {
     hibloom *seen;
     const char *name;
     hibloom_item lines[BATCH], recent[RECENT]; /* of this call; and answered before it, in a ring */
-    bool is_new[BATCH], ended, failed;
+    bool is_new[BATCH], in_doubt, ended, failed;
     size_t n, answered;
     int attempts;
 };
@@ -104,15 +105,16 @@ static void on_added(hibloom_status status, void *data)
 
     if (status != HIBLOOM_OK)
         fprintf(stderr, "service: %s: %s\n", hibloom_strerror(status), hibloom_store_error(s->store));
+    s->in_doubt = s->in_doubt || status == HIBLOOM_ECORRUPT;
     if (status >= HIBLOOM_ENOTFOUND && s->attempts++ < ATTEMPTS) {
         (status == HIBLOOM_ELOST ? add_recent : status == HIBLOOM_ECORRUPT ? repair : reopen)(HIBLOOM_OK, s);
         return;
     }
     for (size_t i = 0; i < s->n; i++, s->answered++) {
         printf("%s %.*s\n",
-               status != HIBLOOM_OK ? "failed"
-               : s->is_new[i]       ? "new"
-                                    : "seen",
+               status != HIBLOOM_OK          ? "failed"
+               : s->is_new[i] || s->in_doubt ? "new"
+                                             : "seen",
                (int)s->lines[i].len, (const char *)s->lines[i].data);
         free((void *)s->recent[s->answered % RECENT].data);
         s->recent[s->answered % RECENT] = s->lines[i];
@@ -120,6 +122,7 @@ static void on_added(hibloom_status status, void *data)
     fflush(stdout);
     s->failed = s->failed || status != HIBLOOM_OK;
     s->attempts = 0;
+    s->in_doubt = false;
     s->n = 0;
     take_lines(s->in, s);
 }
