@@ -31,29 +31,29 @@ struct flight {
     LIST_ENTRY(flight) in_proving;
     struct call *call;     /* NULL: none waits for it */
     const struct node *at; /* it was written there; NULL: it is to be written, or to be sent again */
-    enum flight_kind kind;
-    uint32_t order; /* among those of its call, as its task wrote them */
+    struct node *to;       /* only there: redirected, or a write in front of WAIT; NULL: where its slot is */
     struct exchange exchange;
-    uint32_t index;       /* the reply that is delivered next */
-    uint32_t delivered;   /* replies that the task has had, before an exchange that is `anew` was sent again */
-    uint64_t proof_ns;    /* when it was written last, or its last command alone; 0: never */
-    uint64_t seen_ns;     /* its filter was there then, as the call or its guard has heard */
-    uint32_t held;        /* replies kept from the task; the first is a refusal. Their commands are sent again */
-    enum refusal refusal; /* the meaning of the refusal, and its words: */
-    char *words;
+    uint64_t proof_ns;  /* when it was written last, or its last command alone; 0: never */
+    uint64_t seen_ns;   /* its filter was there then, as the call or its guard has heard */
+    uint32_t order;     /* among those of its call, as its task wrote them */
+    uint32_t index;     /* the reply that is delivered next */
+    uint32_t delivered; /* replies that the task has had, before an exchange that is `anew` was sent again */
+    uint32_t held;      /* replies kept from the task; the first is a refusal. Their commands are sent again */
+    char *words;        /* of that refusal; its meaning is: */
+    enum refusal refusal : 8;
+    enum flight_kind kind : 8;
+    uint8_t redirects;
+    bool after_map : 1;   /* before it is sent, the map may tell of a take-over */
+    bool asking : 1;      /* in front of each command goes ASKING, */
+    bool asked : 1;       /* whose reply has come */
+    bool unavailable : 1; /* the task has been told that the server cannot serve now */
+    bool at_primary : 1;  /* and not at a replica, which did not know */
+    bool proving : 1;     /* its last command goes alone (exchange.guarded); */
+    bool proven_late : 1; /* its answer was old at the read, and it was sent again; */
+    uint32_t resume;      /* then it goes on with the reply of this number */
     uint32_t carried_out; /* first command behind it that was carried out; NO_COMMAND: none */
     uint32_t doubtful;    /* from this command on, they may have been carried out before; NO_COMMAND: none */
-    struct node *to;      /* only there: redirected, or a write in front of WAIT; NULL: where its slot is */
-    bool after_map;       /* but first the map may tell of a take-over */
-    bool asking;          /* in front of each command goes ASKING, */
-    bool asked;           /* whose reply has come */
-    bool unavailable;     /* the task has been told that the server cannot serve now */
-    bool at_primary;      /* and not at a replica, which did not know */
-    bool proving;         /* its last command goes alone (exchange.guarded); */
-    bool proven_late;     /* its answer was old at the read, and it was sent again; */
-    uint32_t resume;      /* then it goes on with the reply of this number */
-    uint32_t redirects;
-    uint32_t len, room; /* a few pipelines' bytes, or a list of keys, at most */
+    uint32_t len, room;   /* a few pipelines' bytes, or a list of keys, at most */
     char bytes[];
 };
 
