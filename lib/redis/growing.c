@@ -189,7 +189,7 @@ static void added(struct sieve *s)
 
 static void counted(struct sieve *s)
 {
-    struct link *link = s->growing.counted;
+    struct link *link = s->inner->upkeep.talk.task.link;
     const uint64_t capacity = link->spec->capacity;
     struct store_count count = {0};
 
@@ -203,8 +203,7 @@ static void counted(struct sieve *s)
 
 static void count_newest(struct sieve *s)
 {
-    s->growing.counted = redis_newest(s->filter);
-    upkeep_begin_count(&s->inner->upkeep, s->growing.counted);
+    upkeep_begin_count(&s->inner->upkeep, redis_newest(s->filter));
     sieve_await(s, &s->inner->task, counted);
 }
 

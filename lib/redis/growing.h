@@ -44,7 +44,6 @@ struct growing {
     uint32_t kept;         /* roots of links whose replicas know of the next one, once this call is over */
     uint32_t making;       /* links, with the one that it has to make, or has made last; 0: none */
     struct link *reserved; /* where the chunk has its room; NULL: it needs none, or has given it back */
-    struct link *counted;  /* the link that is */
 };
 
 #endif

@@ -21,11 +21,6 @@ static void look(struct sieve *);
 static void set(struct sieve *);
 static void begin(struct sieve *);
 
-static uint32_t count_of(const struct sieve *s)
-{
-    return s->task.link->spec->slices + 1;
-}
-
 /* ---- The current period ------------------------------------------------------------------ */
 
 /* The newest one that any key is known to have. */
@@ -167,7 +162,7 @@ static enum window_found judge(const struct sieve *s, uint32_t number, const hib
 static void gather(struct sieve *s, uint64_t begun, uint64_t now)
 {
     memset(s->window->what, FOUND_NOWHERE, s->count);
-    for (uint32_t i = 0; i < count_of(s); i++)
+    for (uint32_t i = 0; i < redis_links(s->filter); i++)
         for (size_t k = 0; k < s->count; k++) {
             const bool has = s->window->has != NULL ? flags_has(s->window->has + i * FLAGS_BYTES(s->chunk), k)
                                                     : walk_found(&s->inner->walk, i, k);
@@ -222,13 +217,13 @@ static void begin_look(struct sieve *s)
 {
     s->window->period = current_period(s);
     s->window->looked_ns = clock_now_ns();
-    for (uint32_t i = 0; i < count_of(s); i++)
+    for (uint32_t i = 0; i < redis_links(s->filter); i++)
         s->window->clears[i] = redis_link(s->filter, i)->clears;
 }
 
 static void ask_slices(struct sieve *s)
 {
-    sieve_look(s, s->task.link, count_of(s), &beside_look, looked);
+    sieve_look(s, s->task.link, redis_links(s->filter), &beside_look, looked);
 }
 
 static void slice_read(struct sieve *);
@@ -246,7 +241,7 @@ static void slice_read(struct sieve *s)
     if (s->refused) {
         drop_read(s);
         ask_slices(s);
-    } else if (++s->window->read < count_of(s)) {
+    } else if (++s->window->read < redis_links(s->filter)) {
         read_slice(s);
     } else {
         looked(s);
@@ -262,7 +257,7 @@ static void look(struct sieve *s)
     begin_look(s);
     s->window->read = 0;
     if (may_read && bulk_pays(STORE_LOOK, link, s->count, (double)s->count))
-        s->window->has = alloc.calloc(count_of(s), FLAGS_BYTES(s->chunk));
+        s->window->has = alloc.calloc(redis_links(s->filter), FLAGS_BYTES(s->chunk));
     if (s->window->has != NULL)
         sieve_ask(s, s->task.link, ask_clock_alone, read_slice);
     else
@@ -305,19 +300,13 @@ static void set_again(struct sieve *s)
         set(s);
 }
 
-/* Another server may have taken over since the periods were read. */
-static bool is_elsewhere(const struct sieve *s)
-{
-    return s->window->changes != redis_changes(s->task.link->server);
-}
-
 static void was_sent(struct sieve *s)
 {
     take_set(s);
     sieve_free_inner(s);
     if (s->count == 0)
         sieve_end_chunk(s);
-    else if (is_elsewhere(s))
+    else if (s->window->changes != redis_changes(s->task.link->server)) /* another server may have taken over since */
         begin(s);
     else if (try_again(s))
         set_again(s);
@@ -393,7 +382,7 @@ static void periods_read(struct sieve *s)
 static void begin(struct sieve *s)
 {
     if (s->window == NULL)
-        s->window = alloc.calloc(1, sizeof *s->window + count_of(s) * sizeof *s->window->clears +
+        s->window = alloc.calloc(1, sizeof *s->window + redis_links(s->filter) * sizeof *s->window->clears +
                                         s->most * sizeof *s->window->older);
     if (s->window == NULL) {
         task_no_memory(&s->task);
@@ -401,7 +390,7 @@ static void begin(struct sieve *s)
     }
     s->window->clock_us = 0;
     s->window->what = (unsigned char *)s->answers;
-    s->window->older = (bool *)(s->window->clears + count_of(s));
+    s->window->older = (bool *)(s->window->clears + redis_links(s->filter));
     s->window->changes = redis_changes(s->task.link->server);
     if (!s->task.adds || s->filter->looked == s->window->changes)
         chunk(s);
