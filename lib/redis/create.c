@@ -28,7 +28,6 @@ static void judge_root(struct talk *talk, struct outbox *outbox)
         spec_copy(&spec, link->spec);
         life_adopt(life, &spec, there);
         explicit_bzero(&spec, sizeof spec); /* the seed */
-        life->root_state = there->state;
         if (!task_has_failed(&talk->task))
             life_complete(talk, outbox);
     } else if (life->answer == '=' || life_has_patience(life)) {

@@ -180,6 +180,7 @@ void life_adopt(struct life *life, const struct spec *spec, const struct record 
     link_open(&life->talk.task, spec);
     if (task_has_failed(&life->talk.task))
         return;
+    life->root_state = record->state;
     link->generation = record->generation;
     link->keys[record->key].id = record->id;
     link->keys[record->key].epoch = record->epoch;

@@ -157,7 +157,7 @@ void life_start_over(struct talk *);
 /* Where the root has the id of key number i in its list. */
 uint64_t life_list_at(const struct life *, uint32_t i);
 
-/* Takes a record over as the handle's filter: spec, generation, and key's id. */
+/* Takes a root's record over as the handle's filter: spec, state, generation, and key's id. */
 void life_adopt(struct life *, const struct spec *, const struct record *);
 
 /* Reads a script's answer '+', '=' or '!', with a trailer behind it or not; false:

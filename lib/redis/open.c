@@ -213,7 +213,6 @@ static bool adopt_place(struct life *life, unsigned place)
     /* the bits and hashes of a link are the choice of who made it; its chain says whose it is */
     hibloom_status status = request_adopt(&spec, said, record->text, &error);
 
-    life->root_state = record->state;
     life->range = (struct link_range){0, 0};
 
     if (status == HIBLOOM_ENOMEM)

@@ -66,24 +66,23 @@ static void judge_layout(struct choices *c, enum layout layout, judge_choice *ju
 {
     const struct request *r = c->request;
     const bool given = (r->given & GIVEN_HASHES) != 0;
-    struct spec best = r->spec, spec;
+    struct spec open = r->spec, spec;
 
-    best.layout = layout;
+    open.layout = layout;
     if ((r->given & (GIVEN_SEGMENTS | GIVEN_NEW_SEGMENTS)) == 0)
-        best.segments = 0;
-    if (spec_size(&best, r->spec.capacity, r->spec.error_rate, given ? r->spec.hashes : 0) != HIBLOOM_OK)
+        open.segments = 0;
+    spec = open;
+    if (spec_size(&spec, r->spec.capacity, r->spec.error_rate, given ? r->spec.hashes : 0) != HIBLOOM_OK)
         return;
-    for (uint32_t k = given ? best.hashes : 1; k <= best.hashes + (given ? 0 : BEYOND_BEST) && k <= HIBLOOM_HASHES_MAX;
-         k++) {
-        spec = r->spec;
-        spec.layout = layout;
-        spec.segments = (r->given & (GIVEN_SEGMENTS | GIVEN_NEW_SEGMENTS)) == 0 ? 0 : r->spec.segments;
+    const uint32_t best = spec.hashes;
+    for (uint32_t k = given ? best : 1; k <= best + (given ? 0 : BEYOND_BEST) && k <= HIBLOOM_HASHES_MAX; k++) {
+        spec = open;
         if (spec_size(&spec, r->spec.capacity, r->spec.error_rate, k) == HIBLOOM_OK &&
             spec_check(&spec) == HIBLOOM_OK && spec_bitmap_bytes(&spec) + RECORD_END <= SPEC_STRING_BITS / 8)
             judge(c, &spec);
     }
     explicit_bzero(&spec, sizeof spec); /* the seed */
-    explicit_bzero(&best, sizeof best);
+    explicit_bzero(&open, sizeof open);
 }
 
 static void judge_all(struct choices *c, judge_choice *judge)

@@ -350,7 +350,7 @@ static void rewind_chunk(struct walk *walk)
 {
     walk->chunk.base = walk->chunk.end = 0;
     walk->chunk.link = walk->chunk.items = walk->chunk.next = 0;
-    walk->asked_aside = false;
+    walk->asked_aside = walk->started = false;
 }
 
 static void look_again(struct task *task)
@@ -358,7 +358,7 @@ static void look_again(struct task *task)
     struct walk *walk = (struct walk *)task;
 
     task->status = HIBLOOM_OK;
-    walk->talk.cleaning = walk->talk.task.cleans = walk->started = false;
+    walk->talk.cleaning = walk->talk.task.cleans = false;
     walk->talk.diagnose = NULL;
     walk->talk.step = start;
     rewind_chunk(walk);
@@ -369,7 +369,6 @@ static void look_again(struct task *task)
 static void retry_without_ro(struct talk *talk, struct outbox *outbox)
 {
     struct redis_server_traits *server = talk->task.link->server;
-
     const bool asked = server->cost.bitfield || talk->task.link->spec->counters != 0;
 
     if (talk->task.refusal != REFUSAL_UNKNOWN_COMMAND || server->lacks_bitfield_ro || !asked)
@@ -408,7 +407,6 @@ static void add_again(struct task *task)
     rewind_chunk(walk);
     for (unsigned w = 0; w < walk->pipelined; w++)
         walk->pipelines[w].items = walk->pipelines[w].runs = 0;
-    walk->started = false;
     walk->talk.begun_ns = clock_now_ns();
     walk->talk.step = task->link->bare || walk->encoding->proves ? start : prove;
 }
