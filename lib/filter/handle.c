@@ -8,19 +8,11 @@
 #include <stddef.h>
 #include <string.h>
 
-static void free_text(char **text)
+static void free_text(char *text)
 {
-    if (*text != NULL)
-        explicit_bzero(*text, strlen(*text)); /* there may be a seed in it */
-    alloc.free(*text);
-    *text = NULL;
-}
-
-static void forget_texts(hibloom *filter)
-{
-    free_text(&filter->text);
-    free_text(&filter->said[0]);
-    free_text(&filter->said[1]);
+    if (text != NULL)
+        explicit_bzero(text, strlen(text)); /* there may be a seed in it */
+    alloc.free(text);
 }
 
 /* Overwritten first: some filters' seed is a secret. */
@@ -28,7 +20,9 @@ void filter_free(hibloom *filter)
 {
     if (filter == NULL)
         return;
-    forget_texts(filter);
+    free_text(filter->text);
+    free_text(filter->said[0]);
+    free_text(filter->said[1]);
     explicit_bzero(filter, offsetof(hibloom, spec) + filter->room);
     alloc.free(filter);
 }

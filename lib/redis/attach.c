@@ -65,22 +65,18 @@ static void attach_sized(struct talk *talk, struct outbox *outbox)
         attach_keys(talk, outbox);
 }
 
-static void ask_config(struct talk *talk, struct outbox *outbox)
-{
-    guard_ask_config(talk->task.link, outbox, 0);
-    talk_then(talk, take_config, attach_sized);
-}
-
 /* A filter of the name may lie where this bitmap has no key. */
 void life_attach(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
 
-    if (life_has_filter(life, PLACE_ALONE) || life_has_filter(life, PLACE_ROOT))
+    if (life_has_filter(life, PLACE_ALONE) || life_has_filter(life, PLACE_ROOT)) {
         task_fail(&talk->task, HIBLOOM_EMISMATCH, "'%s' is no bare bitmap but a filter with a spec: open it",
                   link_name(talk->task.link, LINK_NAME));
-    else if (spec_is_unsized(talk->task.link->spec))
-        ask_config(talk, outbox);
-    else
+    } else if (spec_is_unsized(talk->task.link->spec)) {
+        guard_ask_config(talk->task.link, outbox, 0);
+        talk_then(talk, take_config, attach_sized);
+    } else {
         attach_sized(talk, outbox);
+    }
 }

@@ -12,7 +12,6 @@
 static void go_on(struct links *);
 static void run_root(struct links *);
 static void tell(struct links *, uint32_t number);
-static void begin_upkeep(struct links *);
 
 /* ---- The inner task -------------------------------------------------------------------- */
 
@@ -194,12 +193,6 @@ static void swapped(struct links *l)
     }
 }
 
-/* That is made, or the handle's, of which the one before it does not tell. */
-static struct link *next_link(const struct links *l)
-{
-    return l->link != NULL ? l->link : redis_link(l->filter, l->next.link);
-}
-
 /* Once a root tells of the link it must not be lost any more. It may lie on another server, whose replica takes over
  * without it. Then nobody could use the filter, nor mend it. */
 static void link_has_ttl(struct links *l)
@@ -274,11 +267,13 @@ static bool mends(struct links *l)
     return true;
 }
 
+/* To a link that is made, or the handle's, of which the one before it does not tell. */
 static void give_ttl(struct links *l)
 {
+    struct link *link = l->link != NULL ? l->link : redis_link(l->filter, l->next.link);
     const uint64_t later = l->next.link == 1 ? LIFE_AFTER_ROOT_MS : 0;
 
-    upkeep_begin_expire(&l->upkeep, next_link(l), l->ttl_ms < 0 ? 0 : (uint64_t)l->ttl_ms + later + (l->ttl_ms == 0));
+    upkeep_begin_expire(&l->upkeep, link, l->ttl_ms < 0 ? 0 : (uint64_t)l->ttl_ms + later + (l->ttl_ms == 0));
     l->ended = link_has_ttl;
 }
 
@@ -400,52 +395,9 @@ static void follow(struct links *l)
 
 /* ---- Counted, emptied, given a time to live ---------------------------------------------- */
 
-/* The first link's time ends before that of the others, so all clients get the same error. It is set last. Before that,
- * the call reads the newest link's guard again. The state g means that one more link needs its time. The state r means
- * that none does: a client that makes a further link from now on copies the time of the newest one. If there is only the
- * first link, the script compares its state as it sets the time. So if a call is cut, no link that nobody can find stays
- * for ever. */
-static void first_has_ttl(struct links *l)
-{
-    if (!end_inner(l))
-        return;
-    l->first_has_ttl = !redis_newest(l->filter)->grown;
-    if (!l->first_has_ttl) {
-        follow(l); /* it was not, and is set once more */
-    } else if (clock_now_ms() - l->begun_ms >= LIFE_AFTER_ROOT_MS) {
-        l->at = 0; /* others may go before it: they are set once more */
-        begin_upkeep(l);
-        l->upkeep.but_root = true;
-    }
-}
-
 static bool sets_ttl(const struct links *l)
 {
     return l->goal == LINKS_EXPIRE && l->number != 0;
-}
-
-static bool sets_first_ttl(const struct links *l)
-{
-    return sets_ttl(l) && !l->first_has_ttl;
-}
-
-static void expire_first(struct links *l)
-{
-    upkeep_begin_expire(&l->upkeep, l->task.link, l->number);
-    l->upkeep.only_newest = spec_has_links(l->task.link->spec) && redis_links(l->filter) == 1;
-    l->ended = first_has_ttl;
-}
-
-static void newest_proven(struct links *l)
-{
-    const bool grown = redis_newest(l->filter)->grown;
-
-    if (!end_inner(l))
-        return;
-    if (!grown && sets_first_ttl(l))
-        expire_first(l);
-    else if (grown || l->goal == LINKS_REACH)
-        go_on(l);
 }
 
 static void upkeep_ended(struct links *l)
@@ -472,6 +424,49 @@ static void begin_upkeep(struct links *l)
     else
         upkeep_begin_expire(&l->upkeep, link, sets_ttl(l) && l->at > 0 ? l->number + LIFE_AFTER_ROOT_MS : l->number);
     l->ended = upkeep_ended;
+}
+
+/* The first link's time ends before that of the others, so all clients get the same error. It is set last. Before that,
+ * the call reads the newest link's guard again. The state g means that one more link needs its time. The state r means
+ * that none does: a client that makes a further link from now on copies the time of the newest one. If there is only the
+ * first link, the script compares its state as it sets the time. So if a call is cut, no link that nobody can find stays
+ * for ever. */
+static void first_has_ttl(struct links *l)
+{
+    if (!end_inner(l))
+        return;
+    l->first_has_ttl = !redis_newest(l->filter)->grown;
+    if (!l->first_has_ttl) {
+        follow(l); /* it was not, and is set once more */
+    } else if (clock_now_ms() - l->begun_ms >= LIFE_AFTER_ROOT_MS) {
+        l->at = 0; /* others may go before it: they are set once more */
+        begin_upkeep(l);
+        l->upkeep.but_root = true;
+    }
+}
+
+static bool sets_first_ttl(const struct links *l)
+{
+    return sets_ttl(l) && !l->first_has_ttl;
+}
+
+static void expire_first(struct links *l)
+{
+    upkeep_begin_expire(&l->upkeep, l->task.link, l->number);
+    l->upkeep.only_newest = spec_has_links(l->task.link->spec) && redis_links(l->filter) == 1;
+    l->ended = first_has_ttl;
+}
+
+static void newest_proven(struct links *l)
+{
+    const bool grown = redis_newest(l->filter)->grown;
+
+    if (!end_inner(l))
+        return;
+    if (!grown && sets_first_ttl(l))
+        expire_first(l);
+    else if (grown || l->goal == LINKS_REACH)
+        go_on(l);
 }
 
 /* To reach so many; and a window is open once it has all its slices, also where nobody has added to it yet. */

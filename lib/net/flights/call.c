@@ -150,12 +150,6 @@ void call_end_flight(struct carrier *c, struct flight *flight)
     flight_free(&c->pool, flight);
 }
 
-static void end_flights(struct carrier *c, struct flights *flights)
-{
-    for (struct flight *flight; (flight = flights_take(flights)) != NULL;)
-        call_end_flight(c, flight);
-}
-
 void call_begin_drop(struct carrier *c, struct call *call)
 {
     struct flights waiting = {0};
@@ -164,7 +158,8 @@ void call_begin_drop(struct carrier *c, struct call *call)
     call->drops = true;
     call_wake(c, call);
     call_set_runnable(c, call); /* one that paused had no flight, whose end would do that */
-    end_flights(c, &waiting);
+    for (struct flight *flight; (flight = flights_take(&waiting)) != NULL;)
+        call_end_flight(c, flight);
 }
 
 static void drop_pending(struct carrier *c, struct flights *pending)
