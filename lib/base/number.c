@@ -8,7 +8,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 hibloom_status number_parse(const char *text, size_t len, uint64_t max, uint64_t *out)
 {

@@ -7,7 +7,6 @@
 #include "bits/bits.h"
 #include "base/alloc.h"
 #include "hash/load.h"
-#include "spec/positions.h"
 #include "spec/spec.h"
 
 #include <string.h>

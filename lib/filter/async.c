@@ -229,7 +229,6 @@ void async_close_filter(struct async *async, hibloom *filter)
 static void unmake(struct looped *looped)
 {
     struct async *async = (struct async *)looped;
-
     struct store_settings *settings = looped->store->settings;
 
     alloc.free(async->spare_ended);

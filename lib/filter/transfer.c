@@ -4,8 +4,6 @@
 #include "bits/bits.h"
 #include "filter/whole.h"
 #include "filter/handle.h"
-#include "spec/request.h"
-#include "spec/spec.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,10 +1,8 @@
 /* whole.c: a task of several steps, on one store or between two. See whole.h. */
 #include "filter/whole.h"
 #include "base/alloc.h"
-#include "filter/handle.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 /* ---- Failures ------------------------------------------------------------------------------ */

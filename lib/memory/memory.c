@@ -6,11 +6,11 @@
  *
  * Threads may ask at once. So a look-up changes nothing. An expired filter is freed when the next one is made, or with
  * the store. */
-#include "base/clock.h"
+#include "memory/memory.h"
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/glob.h"
 #include "memory/linked.h"
-#include "base/store.h"
 #include "spec/request.h"
 
 #include <stdio.h>

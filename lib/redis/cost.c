@@ -3,7 +3,6 @@
 #include "redis/encoding.h"
 #include "redis/keys.h"
 #include "redis/transfer.h"
-#include "spec/spec.h"
 
 #include <math.h>
 

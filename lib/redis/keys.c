@@ -6,7 +6,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 /* The part of a key that decides the slot. */
 static const char *find_tag(const char *key, size_t *len)

@@ -27,7 +27,6 @@
 #ifndef HIBLOOM_LINKS_H
 #define HIBLOOM_LINKS_H
 
-#include "redis/guard.h"
 #include "redis/life.h"
 #include "redis/upkeep.h"
 #include "spec/request.h"

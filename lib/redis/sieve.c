@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#define CHUNK (32u << 10) /* items, at most; a window says its own */
 #define SAMPLE 512u
 #define GLANCE 64u
 #define PROOFS 128u /* guards at a time */
@@ -580,7 +581,7 @@ struct sieve *sieve_begin(struct sieve_inner *inner, const struct policy *policy
                           struct link *link, const hibloom_item *items, size_t n)
 {
     const bool adds = call != STORE_LOOK;
-    const size_t chunk = policy == &window_policy ? window_most(link, n, adds) : SIEVE_CHUNK;
+    const size_t chunk = policy == &window_policy ? window_most(link, n, adds) : CHUNK;
     const size_t most = n < chunk ? n : chunk;
     const size_t arrays = most * (sizeof(hibloom_item) + sizeof(uint32_t) + sizeof(bool));
     struct sieve *s = alloc.malloc(sizeof *s + arrays + FLAGS_BYTES(n));

@@ -27,8 +27,6 @@
 #include "redis/walk.h"
 #include "redis/window.h"
 
-#define SIEVE_CHUNK (32u << 10) /* items, at most */
-
 struct policy {
     void (*begin)(struct sieve *);   /* the call, also if it begins again: nothing is decided */
     void (*chunk)(struct sieve *);   /* more items are left: sieve_take, and what follows */

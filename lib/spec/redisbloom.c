@@ -5,7 +5,6 @@
  * Each link is computed again here by their rule, and so are the links to come. */
 #include "spec/redisbloom.h"
 #include "hash/load.h"
-#include "spec/spec.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -6,7 +6,6 @@
  *
  * An error in words says why a text is refused. A seed may be secret. The words never repeat its value, nor that of an
  * unknown word. */
-#include "base/nearest.h"
 #include "base/number.h"
 #include "hash/hash.h"
 #include "spec/words.h"
@@ -15,7 +14,6 @@
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <string.h>
 
 static const char *const layout_names[] = {"classic", "partitioned", "blocked"};
 static const char *const codec_names[] = {"bytes", "string", "kryo5"};

@@ -13,10 +13,7 @@
 
 #include "net/settings.h"
 #include "resp/command.h"
-#include "resp/refusal.h"
 #include "resp/reply.h"
-
-#define READS_AT_ONCE 4u /* of a socket at one event: others wait meanwhile */
 
 struct connection {
     hibloom_status status;                 /* why it is dead; OK while it is not */

@@ -11,6 +11,8 @@
 
 #include <poll.h>
 
+#define READS_AT_ONCE 4u /* of a socket at one event: others wait meanwhile */
+
 /* ---- In and out -------------------------------------------------------------------- */
 
 void looped_enter(struct looped *l)

@@ -87,7 +87,6 @@ void pipes_receive(struct carrier *c, struct node *node, bool until_idle)
 void pipes_polled(struct carrier *c, struct node *node, const struct pollfd *ready, bool until_idle)
 {
     struct connection *connection = pipe_of(node);
-
     const bool alive = connection_polled(connection, ready);
 
     if (node->state != NODE_OPENING) {

@@ -6,7 +6,6 @@
 #include "redis/scripts.h"
 
 #include <stdio.h>
-#include <string.h>
 
 bool replicas_may_answer(const struct carrier *c, const struct call *call)
 {
