@@ -71,7 +71,7 @@ struct request;
 
 struct store_class {
     hibloom_status (*links)(hibloom *, enum links_goal, const struct request *wanted, uint64_t number,
-                            struct store_count *);
+                            struct store_count *); /* of LINKS_COUNT; in memory NULL will do for the others */
     /* Items are valid, and there is one at least. */
     hibloom_status (*items)(hibloom *, enum store_call, const hibloom_item *, size_t n, bool *answers);
     hibloom_status (*near_cache)(hibloom *, uint64_t max_age_ms); /* NULL: all its bits are near */

@@ -28,11 +28,10 @@ struct listing {
     struct talk talk;
     struct redis_store *store;
     const char *pattern;
-    uint16_t slot;     /* a slot of the present server */
+    uint16_t slot;     /* a slot of the present server; KEYS_SLOTS: all are done */
     uint32_t server;   /* its number; REDIS_SERVERS_MAX: not known yet */
     uint64_t restarts; /* of servers, that the store knew of then */
     unsigned char done[FLAGS_BYTES(REDIS_SERVERS_MAX)];
-    bool over;
     char cursor[NUMBER_DIGITS + 1];
     uint32_t wanted; /* keys of the next SCAN */
     bool cut;        /* its answer had no room */
@@ -158,7 +157,6 @@ static void go_on(struct listing *l)
     l->server = REDIS_SERVERS_MAX;
     while (l->slot < KEYS_SLOTS && flags_has(l->done, l->store->server_of(l->store, l->slot)))
         l->slot++;
-    l->over = l->slot == KEYS_SLOTS;
 }
 
 /* Is it the server that gave the cursor? */
@@ -236,7 +234,7 @@ struct listing *listing_make(struct redis_store *store, const char *pattern)
 
 bool listing_is_over(const struct listing *l)
 {
-    return l->over;
+    return l->slot == KEYS_SLOTS;
 }
 
 struct task *listing_begin(struct listing *l)

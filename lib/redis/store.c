@@ -8,16 +8,15 @@
 
 /* ---- How a filter comes to be and goes ------------------------------------------- */
 
-static hibloom_status redis_on_links(hibloom *filter, enum links_goal goal, const struct request *wanted, uint64_t ms,
-                                     struct store_count *count)
+static hibloom_status redis_on_links(hibloom *filter, enum links_goal goal, const struct request *wanted,
+                                     uint64_t number, struct store_count *count)
 {
     struct redis_store *store = (struct redis_store *)filter->store;
     struct links links;
 
-    links_begin(&links, goal, filter, wanted, ms);
+    links_begin(&links, goal, filter, wanted, number);
     const hibloom_status status = store->run(store, &links.task);
-    if (count != NULL)
-        *count = links.count;
+    *count = links.count;
     task_release(&links.task);
     return status;
 }

@@ -113,7 +113,6 @@ bool reply_next_string(const unsigned char *bulk, size_t used, size_t *at, const
 static void take_string(struct reply *reply, int type, bool outermost, const char *text, size_t len)
 {
     const size_t kept = len < REPLY_TEXT ? len : REPLY_TEXT;
-
     const bool listed = !outermost && reply->count == 0;
 
     if (reply->bulk != NULL && type == REDIS_REPLY_STRING && listed) {

@@ -278,7 +278,7 @@ static void take_refusal(struct carrier *c, struct node *node, struct flight *fl
         return;
     }
     c->store.server.stats.redirects++;
-    (void)flight_resend(flight, false);
+    (void)flight_resend(flight, false); /* its guard goes along: that is its last command */
     flight->to = to;
     flight->after_map = refusal == REFUSAL_MOVED && !took_over;
     flight->asking = refusal == REFUSAL_ASK;
@@ -355,7 +355,7 @@ static void take_last(struct carrier *c, struct node *node, struct flight *fligh
         call_note_progress(call);
         call->heard_ns = flight->proof_ns;
         call->late = late ? call->late : 0;
-        replicas_note(c, node, flight);
+        replicas_note(node, flight);
         call_set_runnable(c, call);
         flight_free(&c->pool, flight);
     } else {

@@ -46,7 +46,7 @@ void replicas_note_node(const struct carrier *c, struct call *call, const struct
     call->touched = touched;
 }
 
-void replicas_note(struct carrier *c, const struct node *node, const struct flight *flight)
+void replicas_note(const struct node *node, const struct flight *flight)
 {
     const struct exchange *exchange = &flight->exchange;
     struct touched *touched = find_touched(flight->call, node);

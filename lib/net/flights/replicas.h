@@ -25,7 +25,7 @@ void replicas_take(struct carrier *, struct node *, const struct reply *);
 /* The node has carried out a command of the call. Then all replies of an exchange have come: keeps its key for the
  * touch, until replicas_forget. */
 void replicas_note_node(const struct carrier *, struct call *, const struct node *);
-void replicas_note(struct carrier *, const struct node *, const struct flight *);
+void replicas_note(const struct node *, const struct flight *);
 void replicas_forget(struct call *);
 
 /* May a replica answer it that lacks what was added a moment ago? */
