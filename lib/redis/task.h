@@ -17,12 +17,13 @@
  *
  * The way of a call on items, down and up again:
  *
- *     filter/filter, many, how           the call is checked; on a loop it becomes a work
+ *     filter/filter, many, how           the call is checked; redis/store runs it, or on a loop it becomes a work
  *     redis/item_call                    it is one walk, or a sieve
  *     redis/sieve                        its items go chunk by chunk; plain, growing and window say to which links
  *     redis/walk, pipeline, bulk         a chunk becomes pipelines, or whole bitmaps are read
  *     redis/encoding, guard              the commands of a run, and the guard behind them
- *     net/flights/events, dispatch, node each exchange goes to its server, and once more where it has to
+ *     net/flights/events, dispatch, node each exchange waits at its server's node, and once more where it has to.
+ *                                        Once no task can go on, events writes what waits
  *     net/drivers                        bytes go to a socket, and replies come
  *
  * Exchanges are answered in any order, the replies of one exchange in theirs.
