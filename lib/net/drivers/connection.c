@@ -4,6 +4,7 @@
 #include "net/drivers/context.h"
 #include "net/drivers/sigpipe.h"
 #include "net/drivers/tls.h"
+#include "resp/refusal.h"
 
 #include <errno.h>
 #include <hiredis/sds.h>
