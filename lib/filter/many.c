@@ -9,6 +9,7 @@
  * A blocking store runs AT_ONCE parts at a time. A part takes 2 KB then, and 12 KB if it opens a filter. On a loop each
  * part is a work, and the call itself is one that ends behind them. */
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "filter/async.h"
 #include "filter/handle.h"
 #include "redis/item_call.h"
@@ -216,11 +217,21 @@ static void part_ended(void *parts, size_t i, struct task *task, hibloom_status 
     note_part(part, status);
 }
 
-static void fail_parts(const struct part *parts, size_t n)
+static void fail_parts(const struct part *parts, size_t n, hibloom_status status, const char *words)
 {
-    (void)error_set(&parts->many->store->error, HIBLOOM_ENOMEM, "out of memory");
+    (void)error_set(&parts->many->store->error, status, "%s", words);
     for (size_t i = 0; i < n; i++)
-        note_part(&parts[i], HIBLOOM_ENOMEM);
+        note_part(&parts[i], status);
+}
+
+/* The next parts have the time that is left of the call's. */
+static bool has_time(const struct many *m, uint64_t deadline)
+{
+    const uint64_t now = clock_now_ms();
+
+    if (now < deadline)
+        m->store->deadline_ms = (uint32_t)(deadline - now);
+    return now < deadline;
 }
 
 static void run_parts(struct many *m)
@@ -228,19 +239,25 @@ static void run_parts(struct many *m)
     struct redis_store *store = (struct redis_store *)m->store;
     const size_t most = m->parts_n < AT_ONCE ? m->parts_n : AT_ONCE;
     const size_t room = m->opened != NULL ? sizeof(struct links) : sizeof(struct item_call);
+    const uint32_t ms = m->store->deadline_ms;
+    const uint64_t deadline = ms != 0 && most < m->parts_n ? clock_now_ms() + ms : 0;
     char *rooms = alloc.calloc(most, room + sizeof(struct task *));
     struct task **tasks = rooms != NULL ? (struct task **)(void *)(rooms + most * room) : NULL;
 
     for (size_t at = 0, n; at < m->parts_n; at += n) {
         struct part *parts = m->parts + at;
+        const bool late = deadline != 0 && !has_time(m, deadline), begins = rooms != NULL && !late;
         n = m->parts_n - at < most ? m->parts_n - at : most;
-        for (size_t i = 0; rooms != NULL && i < n; i++)
+        for (size_t i = 0; begins && i < n; i++)
             tasks[i] = begin_part(&parts[i], rooms + i * room);
-        if (rooms == NULL || !store->run_all(store, tasks, n, part_ended, parts))
-            fail_parts(parts, n);
+        if (late)
+            fail_parts(parts, n, HIBLOOM_ETIMEDOUT, "no time is left for the rest (hibloom_store_deadline)");
+        else if (!begins || !store->run_all(store, tasks, n, part_ended, parts))
+            fail_parts(parts, n, HIBLOOM_ENOMEM, "out of memory");
         for (size_t i = 0; i < n; i++)
-            end_part(&parts[i], rooms != NULL ? rooms + i * room : NULL);
+            end_part(&parts[i], begins ? rooms + i * room : NULL);
     }
+    m->store->deadline_ms = ms;
     alloc.free(rooms);
 }
 

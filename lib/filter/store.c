@@ -67,7 +67,7 @@ hibloom_status hibloom_borrow(hibloom_store **out, struct redisContext *context,
 
 void hibloom_store_deadline(hibloom_store *store, uint64_t ms)
 {
-    if (store != NULL)
+    if (store != NULL && store->settings != NULL && !store->settings->borrowed)
         store->deadline_ms = ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
 }
 

@@ -43,27 +43,22 @@ static void drop_all(struct backend *b, size_t n)
         backend_drop(b, filters[i]);
 }
 
-static uint64_t round_trips(const struct backend *b)
-{
-    return test_stats(b->store).round_trips;
-}
-
 /* And one more wherever a second has passed, to ask which run the server is. */
 static void filters_are_made_in_four_round_trips_and_opened_in_one(void **state)
 {
     struct backend *b = *state;
 
     hibloom_close(backend_open(b, TEST_NAME, TEXT)); /* the connection, and the scripts */
-    uint64_t before = round_trips(b);
+    uint64_t before = test_stats(b->store).round_trips;
     open_all(b, FILTERS);
-    assert_in_range(round_trips(b) - before, 1, 2 * 4);
+    assert_in_range(test_stats(b->store).round_trips - before, 1, 2 * 4);
     for (size_t i = 0; i < FILTERS; i++) {
         assert_true(hibloom_created(filters[i]));
         hibloom_close(filters[i]);
     }
-    before = round_trips(b);
+    before = test_stats(b->store).round_trips;
     assert_ok(hibloom_open_many(filters, b->store, names, FILTERS, NULL, each), b->store);
-    assert_in_range(round_trips(b) - before, 1, 2);
+    assert_in_range(test_stats(b->store).round_trips - before, 1, 2);
     assert_false(hibloom_created(filters[7]));
     drop_all(b, FILTERS);
 }
@@ -76,21 +71,26 @@ static void one_item_is_asked_of_all_in_a_round_trip_a_thousand(void **state)
     open_all(b, MOST);
     assert_ok(hibloom_add(filters[3], "x", 1, NULL), b->store);
     assert_ok(hibloom_add(filters[1100], "x", 1, NULL), b->store);
-    uint64_t before = round_trips(b);
+    uint64_t before = test_stats(b->store).round_trips;
     assert_ok(hibloom_contains_pairs(pairs, FILTERS, answers, NULL), b->store);
-    assert_in_range(round_trips(b) - before, b->redis, FEW * b->redis);
+    assert_in_range(test_stats(b->store).round_trips - before, b->redis, FEW * b->redis);
     assert_int_equal(test_count_true(answers, FILTERS), 1);
     assert_true(answers[3]);
-    before = round_trips(b);
+    before = test_stats(b->store).round_trips;
     assert_ok(hibloom_contains_pairs(pairs, MOST, answers, each), b->store);
-    assert_in_range(round_trips(b) - before, 2 * b->redis, FEW * b->redis);
+    assert_in_range(test_stats(b->store).round_trips - before, 2 * b->redis, FEW * b->redis);
     assert_int_equal(test_count_true(answers, MOST), 2);
     assert_true(answers[1100]);
-    before = round_trips(b);
+    before = test_stats(b->store).round_trips;
     assert_ok(hibloom_add_pairs(pairs, FILTERS, answers, NULL), b->store);
-    assert_in_range(round_trips(b) - before, b->redis, FEW * b->redis);
+    assert_in_range(test_stats(b->store).round_trips - before, b->redis, FEW * b->redis);
     assert_int_equal(test_count_true(answers, FILTERS), FILTERS - 1);
     assert_false(answers[3]);
+    before = test_stats(b->store).connections;
+    hibloom_store_deadline(b->store, 1); /* the first thousand take it, so no connection is made for the others */
+    assert_int_equal(hibloom_contains_pairs(pairs, MOST, answers, each), b->redis ? HIBLOOM_ETIMEDOUT : HIBLOOM_OK);
+    assert_int_equal(test_stats(b->store).connections, before);
+    hibloom_store_deadline(b->store, 0);
     drop_all(b, MOST);
 }
 
