@@ -58,17 +58,17 @@ bool has_cause(const struct call *c, hibloom_status status)
     const struct client_settings *s = &world.plan->client[c->client];
     const struct kind *kind = kind_of(c->name);
     /* Who has lost the master needs Sentinels, whose faults are no cause for others. */
-    const bool left = world.plan->topology == SENTINEL &&
-                      (world.left_us[c->client] >= since || world.starved_us[c->client] >= since);
-    const bool connection = left || caused(CAUSE_CONNECTION, since) || caused(CAUSE_RESTART, since);
+    const bool left = world.left_us[c->client] >= since || world.starved_us[c->client] >= since;
+    const bool connection = (left && world.plan->topology == SENTINEL) || caused(CAUSE_CONNECTION, since) ||
+                            caused(CAUSE_RESTART, since);
     const bool busy =
         connection || caused(CAUSE_REFUSAL, since) ||
         /* their scripts name several keys, and wait until a slot has moved; many items may go by a merge */
         ((c->verb == VERB_MERGE || c->verb == VERB_LOAD || c->verb == VERB_REPLACE || kind->partitioned ||
           c->times > 1) &&
          caused(CAUSE_SLOTS, since));
-    const bool replaced = needs_handle(c->verb) && c->handle != oracle_root(c->name); /* or it is not known */
-    const bool life = names[c->name].hurt || replaced || caused(CAUSE_KEYS, 1) || caused(CAUSE_LOSS, 1);
+    const bool life = names[c->name].hurt || caused(CAUSE_KEYS, 1) || caused(CAUSE_LOSS, 1) ||
+                      (needs_handle(c->verb) && c->handle != oracle_root(c->name)); /* replaced, or it is not known */
     /* A server that was lost, and has given a slot away, may have restarted before. So may one that no map has named. */
     const bool lost = caused(CAUSE_RESTART, 1) ||
                       (caused(CAUSE_SLOTS, 1) &&
@@ -85,9 +85,10 @@ bool has_cause(const struct call *c, hibloom_status status)
             (world.had & ~(UINT64_C(1) << FAULT_PAUSE | UINT64_C(1) << FAULT_PIECES)) == 0 && s->deadline_ms == 0 &&
             world.struck[c->client] <= c->struck + 1)
             return false;
-        return busy || (s->deadline_ms != 0 &&
-                        !(world.plan->topology == SENTINEL && !s->loop && s->min_replicas == 0 && c->times == 1 &&
-                          !kind->growing && world.plan->latency_us <= 300 && (world.had >> FAULT_PIECES & 1) == 0));
+        if (busy || s->deadline_ms == 0 || (s->deadline_ms < 250 && world_had(FAULT_STRANGER))) /* as late bits */
+            return busy || s->deadline_ms != 0;
+        return world.plan->topology != SENTINEL || s->loop || s->min_replicas != 0 || c->times != 1 || kind->growing ||
+               world.plan->latency_us > 300 || world_had(FAULT_PIECES);
     case HIBLOOM_EUNAVAILABLE:
         return busy || (s->min_replicas > 0 && (kind->growing || !only_asks(c))) ||
                (caused(CAUSE_DENIAL, since) && caused(CAUSE_SLOTS, since)) ||    /* ASKING is denied */

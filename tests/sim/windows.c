@@ -242,8 +242,7 @@ void windows_note_added(const struct call *c, int item)
     struct name *n = &names[c->name];
     const uint64_t until = windows_counts_until_us(c);
 
-    if (until > n->until_us[item])
-        n->until_us[item] = until;
+    n->until_us[item] = until > n->until_us[item] ? until : n->until_us[item];
     if (windows_depends_on_clocks(c->name))
         n->in &= ~(1u << item); /* but it has its winner */
 }
