@@ -373,8 +373,8 @@ static const char *const texts[] = {
     "call('INCRBY', KEYS[2], new)\n"
     "return table.concat(was)\n",
 
-/* KEYS behind the first one: keys of other slices, of which none may be of a newer period; and one of this slice: if it
- * has the period, the key may be emptied at once. ARGV after the first two:
+/* KEYS behind the first one: keys of other slices. None may be of a newer period. The last one may be of this slice: if
+ * it has the period, the key may be emptied at once. ARGV after the first two:
  *   bytes of bits
  *   the epoch with which the period of the add begins, and that of this key's next period
  *   from when on the key may be emptied for this period, and when the period ends, in microseconds
