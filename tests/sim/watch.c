@@ -211,8 +211,8 @@ void oracle_before_command(struct command_seen *seen)
     }
     seen->redirected = seen->asking && served_by[seen->client] != seen->server;
     seen->foreign = seen->place[0] == 'E' && seen->is_truth && is_foreign(seen->client, seen->place, seen->key);
-    seen->watched = seen->foreign || sets_bits(seen) || undoes(seen) || is_script(seen, "slice") ||
-                    merges_with_before(seen);
+    seen->watched = seen->foreign || sets_bits(seen) || undoes(seen) || is_script(seen, "set") ||
+                    is_script(seen, "slice") || merges_with_before(seen);
     seen->was = (struct blob){"", 0};
     if (seen->watched && world_fetch_at(seen->server, seen->key, &now) != NULL)
         seen->was = world_copy(now);
@@ -222,7 +222,7 @@ void oracle_before_command(struct command_seen *seen)
 static void note_strays(int client, int name)
 {
     for (const struct call *c = calls; c != NULL; c = c->next)
-        if (c->client == client && c->name == name && is_add(c) && c->handle != 0 && c->handle != names[name].there)
+        if (c->client == client && c->name == name && is_add(c) && c->handle != names[name].there)
             names[name].strayed = names[name].there != 0 ? names[name].there : NEXT_ROOT;
 }
 
@@ -248,7 +248,7 @@ static void check_change(const struct command_seen *seen, struct blob reply)
     for (struct call *c = sets_bits(seen) && seen->connected && reply.bytes[0] != '-' ? calls : NULL; c != NULL;
          c = c->next)
         c->set |= c->client == seen->client && c->name == name_of_key(seen->key) && is_add(c);
-    if (sets_bits(seen) && seen->is_truth && !blob_equals(now, was))
+    if (seen->is_truth && (is_script(seen, "set") || (sets_bits(seen) && !blob_equals(now, was))))
         note_strays(seen->client, name_of_key(seen->key));
     if (was.len == 0)
         return;
