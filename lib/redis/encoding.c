@@ -256,10 +256,11 @@ static void ask_furthers(const struct link *link, struct commands *out, const st
                          bool names)
 {
     const struct spec *spec = link->spec;
-    const uint64_t last = slice->period + (slice->window != NULL ? spec->slices : 0);
 
-    for (uint64_t period = slice->period + 1; period <= last; period++)
+    for (uint32_t ahead = 1; slice->window != NULL && ahead <= spec->slices; ahead++) {
+        const uint64_t period = slice->period + ahead;
         ask_further(redis_link(slice->window, period_slice(spec, period)), out, i, period_epoch(spec, period), names);
+    }
     if (asks_begun(link, slice, i))
         ask_further(link, out, slice->begun, period_epoch(spec, slice->period), names);
 }

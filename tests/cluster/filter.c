@@ -5,7 +5,6 @@
 #include "../support/redis_cluster.h"
 #include "../support/temp_dir.h"
 #include "../support/test.h"
-#include "../support/with_options.h"
 #include "base/store.h"
 #include "spec/spec.h"
 
@@ -362,22 +361,6 @@ static void a_large_add_of_what_is_in_comes_to_an_end(void **state)
     assert_dropped(filter, store);
 }
 
-/* The last one: a server is dead then. */
-static void a_call_that_has_failed_waits_for_no_other_connection(void **state)
-{
-    hibloom_store *own = test_connect(with_options(redis_cluster_uri(cluster), "command_timeout=20s"), NULL);
-    hibloom *filter = test_open(own, "last", "capacity=5000 error=0.01 segments=30");
-
-    freeReplyObject(redis_server_must(redis_cluster_node(cluster, 1), "CLIENT KILL TYPE normal SKIPME yes"));
-    redis_server_pause(redis_cluster_node(cluster, 1));
-    redis_server_kill(redis_cluster_node(cluster, 0));
-    const uint64_t since = test_now_ms();
-    assert_status(hibloom_contains_many(filter, items, ITEMS, answers), HIBLOOM_EIO, own);
-    assert_true(test_now_ms() - since < 10000);
-    hibloom_close(filter);
-    hibloom_store_free(own);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -393,7 +376,6 @@ int main(void)
         cmocka_unit_test(an_import_of_several_links_needs_a_tag),
         cmocka_unit_test(a_large_add_goes_item_by_item),
         cmocka_unit_test(a_large_add_of_what_is_in_comes_to_an_end),
-        cmocka_unit_test(a_call_that_has_failed_waits_for_no_other_connection),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
