@@ -324,9 +324,10 @@ static void settle(struct call *c, hibloom_status status, bool open_end)
     check_told(c, status);
     check_length(c, status);
     times_end(c, status, open_end);
-    /* over a filter that it was making, perhaps; what it has sent may still arrive */
-    const bool slept = c->verb == VERB_OPEN && status == HIBLOOM_EMISMATCH && commands_may_be_late();
-    n->unclean |= open_end || slept;
+    /* Over a filter that it was making, perhaps, or a link. What it has sent may still arrive. */
+    const bool grows = kind_of(c->name)->growing && world.plan->client[c->client].retry_ms == 0;
+    const bool makes = c->verb == VERB_OPEN ? status == HIBLOOM_EMISMATCH : grows && status == HIBLOOM_ENOTFOUND;
+    n->unclean |= open_end || (makes && commands_may_be_late());
     if (open_end && (1u << c->verb & MAY_SET) != 0) {
         n->bits_late = true;
         n->haunted |= c->lives != n->lives;

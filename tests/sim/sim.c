@@ -55,7 +55,7 @@ static bool run(struct plan *p, FILE *trace)
     return !oracle_failed();
 }
 
-/* Of its processor, since others may be busy: a world that hangs ends its process. 0: no bound. */
+/* Of its processor, since others may be busy: a world that hangs ends its process. */
 static void allow_seconds(int seconds)
 {
     (void)setitimer(ITIMER_PROF, &(struct itimerval){.it_value.tv_sec = seconds}, NULL);
@@ -175,7 +175,6 @@ static pid_t start(struct shared *shared, int me, time_t until, uint64_t end)
         if (!ok) {
             fprintf(stderr, "seed %" PRIu64 ": %s\n", *seed, oracle_words());
             shared->failed++;
-            allow_seconds(0);
             if (!goes_on)
                 report(plan);
             _exit(1);
