@@ -5,8 +5,8 @@
  *     seen (g) -> seen:+1 (g) -> seen:+2 (r)        the state in the root of each
  *
  * A link in the state g has a further one behind it, which was ready before it said so. So
- * whoever has seen the guard of the newest link knows all of them; who has not looked for a
- * while learns it there, and opens what follows. Its chain, in its text, is the id of the
+ * a client that has seen the guard of the newest link knows all of them. One that has not looked
+ * for a while learns it there, and opens what follows. Its chain, in its text, is the id of the
  * first link's root: so what another filter of the name left over is not taken for a link.
  *
  * To grow is: make the next link, or open the one that another grower has made; then swap the

@@ -81,13 +81,12 @@ bool has_cause(const struct call *c, hibloom_status status)
         return world.starved_us[c->client] >= (s->loop ? 1 : since);
     case HIBLOOM_ETIMEDOUT:
         /* Who stood still once finds the answers that came meanwhile. Where sizes differ each piece takes long. */
-        if (!(world.plan->sizes != 0 && world.plan->pieces != 0) &&
-            (world.had & ~(UINT64_C(1) << FAULT_PAUSE | UINT64_C(1) << FAULT_PIECES)) == 0 && s->deadline_ms == 0 &&
-            world.struck[c->client] <= c->struck + 1)
-            return false;
-        if (busy || s->deadline_ms == 0 || (s->deadline_ms < 250 && world_had(FAULT_STRANGER))) /* as late bits */
-            return busy || s->deadline_ms != 0;
-        return world.plan->topology != SENTINEL || s->loop || s->min_replicas != 0 || c->times != 1 || kind->growing ||
+        if (busy || s->deadline_ms == 0)
+            return busy && ((world.plan->sizes != 0 && world.plan->pieces != 0) || s->deadline_ms != 0 ||
+                            (world.had & ~(UINT64_C(1) << FAULT_PAUSE | UINT64_C(1) << FAULT_PIECES)) != 0 ||
+                            world.struck[c->client] > c->struck + 1);
+        return (s->deadline_ms < 250 && world_had(FAULT_STRANGER)) /* that is looked at so long, as late bits are */ ||
+               world.plan->topology != SENTINEL || s->loop || s->min_replicas || c->times != 1 || kind->growing ||
                world.plan->latency_us > 300 || world_had(FAULT_PIECES);
     case HIBLOOM_EUNAVAILABLE:
         return busy || (s->min_replicas > 0 && (kind->growing || !only_asks(c))) ||

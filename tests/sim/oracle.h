@@ -52,7 +52,7 @@ struct call {
     bool wrote;              /* and it has written since */
     bool set;                /* a command of it that sets bits was carried out */
     uint64_t touched_us;     /* when the write in front of its WAIT was last carried out; 0: it was not */
-    bool reopens, made;      /* its handle: what that has not reported is still to be reported, unless it is made */
+    bool reopens, made;      /* its handle: what that has not told is still to be told, unless this made a filter */
     /* The bytes of a bare bitmap at moments of the call. */
     size_t shortest, longest, bytes_at_begin;
 };
