@@ -473,7 +473,7 @@ static struct talk *innermost(struct task *task)
 bool task_take_guard(struct task *task, uint32_t tag, const struct reply *reply)
 {
     struct task *inner = &innermost(task)->task;
-    const bool good = inner->status == HIBLOOM_OK && inner->take_guard(inner, tag, reply);
+    const bool good = (reply == NULL || inner->status == HIBLOOM_OK) && inner->take_guard(inner, tag, reply);
 
     take_said(task, inner);
     return good;

@@ -132,7 +132,8 @@ struct task {
 };
 
 /* For the carrier. The last one takes the reply to a guard that went alone. False: the exchange is not sent, and its
- * replies are NULL. (Only a task with a take_guard writes guarded exchanges.) */
+ * replies are NULL. A reply of NULL: no command of the exchange was ever carried out. (Only a task with a take_guard
+ * writes guarded exchanges.) */
 enum task_next task_next(struct task *, struct outbox *);
 void task_reply(struct task *, uint32_t tag, uint32_t index, const struct reply *);
 bool task_take_guard(struct task *, uint32_t tag, const struct reply *);

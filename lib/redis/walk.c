@@ -214,23 +214,18 @@ static void take(struct talk *talk, uint32_t tag, uint32_t index, const struct r
     }
 }
 
-/* Nothing is known of any of its bits. */
-static bool is_unanswered(const struct walk *walk, const struct run *run)
-{
-    const size_t bits = (size_t)run->items * walk->in[run->link].link->spec->hashes;
-
-    return run->known[0] == BIT_UNKNOWN && memcmp(run->known, run->known + 1, bits - 1) == 0;
-}
-
-/* The guard goes ahead of a run. If that was never sent before, there is nothing to take back. */
+/* The guard goes ahead of a run. An exchange that was never sent has nothing to take back. */
 static bool take_guard(struct task *task, uint32_t tag, const struct reply *reply)
 {
     struct walk *walk = (struct walk *)task;
     struct pipeline *pipeline = &walk->pipelines[tag & 1];
-    const struct run *run = &pipeline->run[walk->encoding->each_key ? 0 : tag >> 1];
-    const uint32_t i = walk->encoding->each_key ? tag >> 1 : run->segment;
+    const struct encoding *encoding = walk->encoding;
 
-    if (!guard_take(&walk->talk, i, 0, reply) && !walk_by_key(walk) && !reply->repeated && is_unanswered(walk, run))
+    if (reply != NULL)
+        (void)guard_take(&walk->talk, encoding->each_key ? tag >> 1 : pipeline->run[tag >> 1].segment, 0, reply);
+    else if (encoding->all_keys)
+        memset(pipeline->proven, 1, walk->keys);
+    else
         pipeline->proven[tag >> 1] = 1;
     return !talk_is_cut(&walk->talk);
 }

@@ -150,6 +150,7 @@ void flight_end_proof(struct flight *flight)
         return;
     flight->index = flight->resume;
     flight->proving = false;
+    flight->at = NULL;
     if (flight->call != NULL)
         LIST_REMOVE(flight, in_proving);
 }
