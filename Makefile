@@ -12,7 +12,7 @@
 #   make sim              [SIM_SECONDS=60] [SIM_SEED=N] [SIM_TRACE=1] [SIM_FILE=...]: worlds of simulated servers and faults
 #   make check-traces     a seed gives the same world each time, and with both compilers; worlds with sanitizers
 #   make sim-breaks       each rule of the protocol is broken once: how long the simulator takes to find it
-#   make check-long       what takes too long for each change: everything with all items, then under valgrind
+#   make check-long       what takes too long for each change: gcc -fanalyzer, everything with all items, then valgrind
 #   make soak             [SOAK_SECONDS=3600]: eight processes on a cluster that fails over once a minute
 #   make check-deb        what `make deb` makes; lintian has nothing to say, and version and maintainer are right
 #   make check-machines   the unit tests on i386 and s390x
@@ -21,7 +21,7 @@
 #   make check-warnings   everything compiled by gcc and clang with -Werror
 #   make check-format     what .clang-format would write differently
 #   make check-bench      the benchmark, shortened: whether it runs, not what it says
-#   make check-analysis   what gcc -fanalyzer, clang-tidy and cppcheck find: nothing
+#   make check-analysis   what clang-tidy and cppcheck find: nothing
 #   make fuzz             [FUZZ_SECONDS=600]: each fuzz target for so long, with clang
 #   make fuzz-corpus      what fuzzing found, made small, into tests/fuzz/corpus
 #   make install          [DESTDIR=] [PREFIX=/usr/local] [LIBDIR=$(PREFIX)/lib]; make uninstall
@@ -280,6 +280,7 @@ soak: $(BUILD)/tests/soak/soak
 # those that count answers in memory or guards, or replace malloc, and arithmetic.
 NOT_UNDER_VALGRIND := cli/% share/% unit/sizing redis/%rates redis/guard_cost fault/memory async/memory async/links_cost
 check-long: all examples $(PROGRAMS)
+	@$(ON_ALL_CORES) BUILD=$(BUILD)-analysis CC=gcc CFLAGS='-O1 -fanalyzer -Werror $(NOT_BY_GCC)' analysed
 	@HIBLOOM_TEST_LONG=1 TEST_TIMEOUT=86400 $(RUN_TESTS) tests/model/run.py $(PROGRAMS)
 	@TEST_TIMEOUT=1200 \
 	TEST_UNDER='valgrind -q --leak-check=full --show-leak-kinds=definite,indirect --errors-for-leak-kinds=definite,indirect --error-exitcode=99' \
@@ -332,7 +333,6 @@ CPPCHECK = cppcheck -j2 -q --std=c11 --language=c --library=posix,gnu --enable=w
            --inline-suppr --error-exitcode=1 --suppress=legacyUninitvar --suppress=uninitvar \
            --suppress=funcArgOrderDifferent
 check-analysis:
-	@$(ON_ALL_CORES) BUILD=$(BUILD)-analysis CC=gcc CFLAGS='-O1 -fanalyzer -Werror $(NOT_BY_GCC)' analysed
 	@$(CPPCHECK) $(CPPFLAGS_) $(ANALYSED) $(wildcard include/hibloom/*.h)
 	@printf '%s\n' $(ANALYSED) | xargs -P2 -n8 sh -c 'clang-tidy --quiet "$$@" -- -std=c11 $(CPPFLAGS_) $(LIBXML_CPPFLAGS)' sh
 analysed: $(ANALYSED:%.c=$(BUILD)/%.o)

@@ -119,7 +119,7 @@ static double measure(struct bed *bed, enum way way, size_t f, size_t o, size_t 
 {
     const size_t some = way == WAY_COMMANDS && n > BY_COMMANDS ? BY_COMMANDS : n;
     const size_t least = n <= 1000 ? 5 : n <= 10000 ? 3 : 1;
-    const double until = bench_now() + 0.02;
+    const double until = bench_now() + bench_scaled_seconds(0.02);
     size_t tries = 0;
     const bool looks = operations[o].call == STORE_LOOK;
     double took[TRIED];
