@@ -78,7 +78,7 @@ typedef enum hibloom_status {
     HIBLOOM_ECORRUPT = 42,     /* the stored filter is damaged: cut short, altered, or a key is lost */
     HIBLOOM_EBUSY = 43,        /* others make or remove the filter, or too many items are in flight */
     HIBLOOM_ELOST = 44,        /* the server was restarted, or another took over: it may lack acknowledged adds. Each
-                                  handle gets this once; then its calls go on */
+                                  handle gets this once (on a loop: see async.h); then its calls go on */
     HIBLOOM_STATUS_LAST_ = 0x7fffffff /* it is an int everywhere, and later statuses are defined behaviour in C++ */
 } hibloom_status;
 
