@@ -87,19 +87,24 @@ static uint64_t end_of_patience_ns(const struct carrier *c, const struct call *c
 }
 
 /* A former master may not know for ten seconds that another one has taken over, and answer as before. So Sentinels are
- * asked, too, as often as servers are. If they stand still, the last answer holds. */
-static bool must_check(const struct carrier *c, const struct call *call)
+ * asked, too, as often as servers are. */
+static bool is_current(const struct carrier *c)
 {
-    if (!c->topology.sentinels)
-        return false;
+    return !c->locate.stale && (!c->topology.sentinels || clock_now_ns() <= c->locate.checked_ns + CHECK_NS);
+}
+
+/* Has it waited for the check? If Sentinels stand still, the last answer holds. */
+static bool has_waited(const struct carrier *c, const struct call *call)
+{
     const uint64_t now = clock_now_ns();
-    return now > c->locate.checked_ns + CHECK_NS && (!c->locate.asking || now < end_of_patience_ns(c, call, now));
+
+    return !c->locate.stale && c->locate.asking && now >= end_of_patience_ns(c, call, now);
 }
 
 /* Are the locations known, as far as a node may be asked just now? */
 static bool may_send(const struct carrier *c, const struct call *call)
 {
-    return (!c->locate.stale && !must_check(c, call)) || (c->locate.knows && call_must_pause(c, &c->locate.pause));
+    return is_current(c) || has_waited(c, call) || (c->locate.knows && call_must_pause(c, &c->locate.pause));
 }
 
 static hibloom_status ask(struct carrier *c, struct node *node, struct error *error)
@@ -250,6 +255,22 @@ void dispatch_call(struct carrier *c, struct call *call)
     } else if (c->locate.hopeless || !call_hold(c, call, &c->locate.pause)) {
         fail_astray(c, call);
     }
+}
+
+/* Since it was routed it has waited: for a connection, its guard, or the loop's next turn. Meanwhile the client may have stood
+ * still. */
+void dispatch_recall(struct carrier *c, struct node *node)
+{
+    if (!c->topology.sentinels || node->unwritten == NULL || is_current(c))
+        return;
+    struct flights unwritten = node_take_unwritten(node);
+    for (struct flight *flight; (flight = flights_take(&unwritten)) != NULL;)
+        if (flight->call == NULL || may_send(c, flight->call)) {
+            node_send(c, node, flight);
+        } else {
+            flights_put(&flight->call->waiting, flight);
+            call_set_runnable(c, flight->call);
+        }
 }
 
 /* ---- What comes back --------------------------------------------------------------------------------- */

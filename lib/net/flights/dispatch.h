@@ -7,6 +7,9 @@
 /* Sends a call's waiting flights. */
 void dispatch_call(struct carrier *, struct call *);
 
+/* What the node has not written yet waits again, if a Sentinel has to be asked first. */
+void dispatch_recall(struct carrier *, struct node *);
+
 /* Asks the next node for the locations, if the one before was lost. A check gives up a node after a second. */
 void dispatch_ask_on(struct carrier *);
 

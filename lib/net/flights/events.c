@@ -114,6 +114,7 @@ static void flush(struct carrier *c)
         struct node *node = c->topology.nodes[i];
         if (waits && node->unwritten_bytes < UNWRITTEN_MOST)
             continue;
+        dispatch_recall(c, node);
         node_greet_again(c, node); /* touches that wait for the answer need no WAIT yet */
         replicas_wait(c, node);
         if (node->unwritten == NULL) {

@@ -147,7 +147,7 @@ static bool must_greet(const struct carrier *c, const struct node *node)
 }
 
 /* No byte of these has left. */
-static struct flights take_unwritten(struct node *node)
+struct flights node_take_unwritten(struct node *node)
 {
     struct flights unwritten = {0};
 
@@ -156,14 +156,10 @@ static struct flights take_unwritten(struct node *node)
         flights_put(&node->sent, flights_take(&unwritten));
     node->unwritten = NULL;
     node->unwritten_bytes = 0;
-    return unwritten;
-}
-
-static void note_unsent(const struct flights *flights)
-{
-    for (const struct flight *flight = flights->first; flight != NULL; flight = flight->next)
+    for (const struct flight *flight = unwritten.first; flight != NULL; flight = flight->next)
         if (flight->call != NULL)
             flight->call->sent--;
+    return unwritten;
 }
 
 hibloom_status node_flush(struct carrier *c, struct node *node, struct error *error)
@@ -216,13 +212,13 @@ static void make_ready(struct carrier *c, struct node *node)
  * Where there is no memory to ask, the others fail: the server may be another run. */
 static bool greet_first(struct carrier *c, struct node *node)
 {
-    struct flights unwritten = take_unwritten(node), proven = {0}, waiting = {0};
+    struct flights unwritten = node_take_unwritten(node), waiting = {0};
 
     for (struct flight *flight; (flight = flights_take(&unwritten)) != NULL;)
-        flights_put(flight_is_proven(flight) ? &proven : &waiting, flight);
-    node->unwritten = proven.first;
-    flights_join(&node->sent, &proven);
-    note_unsent(&waiting);
+        if (flight_is_proven(flight))
+            node_send(c, node, flight);
+        else
+            flights_put(&waiting, flight);
     if (node_greet(c, node) != HIBLOOM_OK) {
         fail_flights(c, node, &waiting, HIBLOOM_ENOMEM, "out of memory", false);
         return false;
@@ -274,7 +270,7 @@ void node_lose(struct carrier *c, struct node *node, hibloom_status status, cons
     struct flights touched = {0}, sent = {0}, pending = {0};
     struct error error;
     const char *words = explain_end(c, node, given, &error);
-    struct flights unwritten = take_unwritten(node);
+    struct flights unwritten = node_take_unwritten(node);
 
     carrier_note_trouble(node, status, words);
     if (node->state != NODE_OPENING) /* a flight that is tried again tells of that; else its call does */
@@ -284,7 +280,6 @@ void node_lose(struct carrier *c, struct node *node, hibloom_status status, cons
     flights_join(&touched, &node->touched);
     flights_join(&sent, &node->sent);
     flights_join(&pending, &node->pending);
-    note_unsent(&unwritten);
     shut(c, node);
     carrier_note_lost(c, node);
     fail_flights(c, node, &touched, status, words, true);

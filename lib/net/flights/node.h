@@ -11,6 +11,9 @@ hibloom_status node_send_flight(struct carrier *, struct node *, struct flight *
 /* Sends it with the next flush. The connection was greeted at least once, or this is the greeting. */
 void node_send(struct carrier *, struct node *, struct flight *);
 
+/* Takes back what was sent since the last flush. */
+struct flights node_take_unwritten(struct node *);
+
 /* Asks which run the server is, if a second has passed since it said so. What is unwritten waits for the answer.
  * Without the memory to ask, it fails. */
 void node_greet_again(struct carrier *, struct node *);
