@@ -70,15 +70,20 @@ static const struct pipe_class pipes = {open_pipe, pipes_are_alive, pipes_put, p
 
 /* ---- Waiting --------------------------------------------------------------------------- */
 
-/* Returns their number. */
+/* Returns their number. A Sentinel that is asked comes first. While the client stood still, others may have answered, too:
+ * their calls would go on without its answer. */
 static unsigned find_waited(struct blocking *b)
 {
     const struct topology *t = &b->carrier.topology;
     unsigned count = 0;
 
-    for (unsigned i = 0; i < t->count; i++)
-        if (pipes_wait(t->nodes[i]))
-            b->waited[count++] = t->nodes[i];
+    for (unsigned i = 0; i < t->count; i++) {
+        struct node **const at = &b->waited[carrier_checks(&b->carrier, t->nodes[i]) ? 0 : count];
+        if (!pipes_wait(t->nodes[i]))
+            continue;
+        b->waited[count++] = *at;
+        *at = t->nodes[i];
+    }
     return count;
 }
 

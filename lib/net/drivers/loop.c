@@ -161,10 +161,14 @@ void looped_settle_later(struct looped *l)
         looped_settle(l);
 }
 
-/* A loop may ring its timer before it reads. A Sentinel may have answered while the program computed. */
-static short timer_events(const struct carrier *c, const struct node *node)
+/* A Sentinel may have answered while the program computed. A loop may ring its timer first, or read another socket. */
+static void take_check(struct looped *l)
 {
-    return carrier_checks(c, node) && node_owes(node) ? POLLIN : 0;
+    struct carrier *c = &l->carrier;
+    struct node *const asked = c->locate.at;
+
+    if (asked != NULL && carrier_checks(c, asked) && is_open(asked) && node_owes(asked))
+        take_events(l, asked, POLLIN);
 }
 
 void looped_ready(struct looped *l, int fd, int events)
@@ -174,10 +178,11 @@ void looped_ready(struct looped *l, int fd, int events)
     looped_enter(l);
     if (fd < 0)
         l->armed_ms = 0;
+    take_check(l);
     for (unsigned i = 0; i < c->topology.count; i++) {
         struct node *node = c->topology.nodes[i];
         if (is_open(node) && (fd < 0 || pipe_of(node)->context->fd == fd)) {
-            take_events(l, node, fd < 0 ? timer_events(c, node) : poll_events(events));
+            take_events(l, node, fd < 0 ? 0 : poll_events(events));
             if (fd >= 0)
                 break;
         }
