@@ -57,7 +57,10 @@ static void prove_again(const struct node *node, struct flight *flight)
 {
     const struct call *call = flight->call;
 
-    if (call == NULL || flight->proving)
+    if (call == NULL)
+        return;
+    flight->proven_late = call->late > 0;
+    if (flight->proving)
         return;
     if (overtakes(node, flight)) {
         flight_begin_proof(flight);
@@ -67,7 +70,6 @@ static void prove_again(const struct node *node, struct flight *flight)
         return;
     if (call->late >= 2 && clock_now_ns() - flight->seen_ns < 2 * call->slow_ns) /* the server is slow */
         return;
-    flight->proven_late = call->late > 0;
     flight_begin_proof(flight);
 }
 
