@@ -113,7 +113,7 @@ bool has_cause(const struct call *c, hibloom_status status)
     case HIBLOOM_EBUSY: /* of a window: it tries 20 times, each as a period has passed, or a slice was cleared */
         if (kind->window && world.plan->topology != CLUSTER && c->verb <= VERB_LOOK && c->verb != VERB_OPEN && !life &&
             c->raw_at_begin == 0)
-            return world.faults - c->faults >= 10 || net_now_us() - c->begun_us > 10000000 ||
+            return world.plan->latency_us == FAR_US || world.faults - c->faults >= 10 || net_now_us() - c->begun_us > 10000000 ||
                    s->from_replicas; /* of different times */
         /* Else it is cleared again and again. */
         if (!kind->window && !kind->growing && (is_add(c) || c->verb == VERB_LOOK))
@@ -153,5 +153,5 @@ uint64_t bound_ms(const struct call *c)
         return deadline_ms + (c->by_pairs || s->loop ? 3 : 1) * s->timeout_ms +
                (world.paused_us[c->client] - c->paused_us) / 1000 + 100;
     return failures * (s->retry_ms + 2 * s->timeout_ms) + 4 * s->timeout_ms + held_ms + waits_ms + 2000 +
-           world.plan->latency_us; /* clients that make keys against each other take many round trips */
+           2 * world.plan->latency_us; /* clients that make keys against each other take many round trips */
 }

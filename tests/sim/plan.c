@@ -110,6 +110,16 @@ static void draw_client(struct plan *p, struct client_settings *c, struct draw *
     c->accept_restarts = draw(d, 8) == 0;
 }
 
+/* The servers are so far away that the answer to each guard is old. */
+static void draw_far(struct plan *p)
+{
+    p->latency_us = FAR_US;
+    for (uint64_t i = 0; i < p->clients; i++) {
+        p->client[i].timeout_ms = 2000;
+        p->client[i].deadline_ms = 0;
+    }
+}
+
 static enum verb draw_verb(const struct kind *kind, struct draw *d, bool calm, const uint64_t weights[VERB_COUNT])
 {
     uint64_t all = 0;
@@ -416,6 +426,8 @@ void plan_draw(struct plan *p, uint64_t seed)
     if (about != 0)
         draw_focus(p, &d, &focus);
     p->spare = p->topology == CLUSTER && plan_chance(p, p->shards, 0) % 4 == 0; /* a primary without slots */
+    if (p->window > 4096 && plan_chance(p, p->clients, 1) % 32 == 0)
+        draw_far(p);
     draw_steps(p, &d, about != 0 ? focus.verbs : 0, about != 0 && (focus.is & LARGE) != 0);
 }
 
