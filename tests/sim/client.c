@@ -373,16 +373,6 @@ static hibloom_status fill_memory(const hibloom *like, struct running *r)
     return status;
 }
 
-static hibloom_status merge_items(hibloom *into, struct running *r)
-{
-    hibloom_status status = fill_memory(into, r);
-
-    if (status == HIBLOOM_OK)
-        status = hibloom_merge(into, r->other);
-    free_other(r);
-    return status;
-}
-
 /* A replacement may go on though it has met another run of a server. That is still to be told. */
 static void check_told_of_replacing(struct client *c, const struct running *r, uint64_t runs)
 {
@@ -401,22 +391,6 @@ static const char *name_new(struct running *r)
 {
     snprintf(r->name, sizeof r->name, "{%s}new%d", oracle_name(r->calls[0].name), r->client->id);
     return r->name;
-}
-
-static hibloom_status replace(struct client *c, struct running *r)
-{
-    const int name = r->calls[0].name;
-    hibloom_status status = hibloom_open(&r->other, c->store, name_new(r), text_of(name, c->id));
-    const uint64_t runs = stats_of(c).restarts;
-
-    if (status == HIBLOOM_OK)
-        status = hibloom_add_many(r->other, r->items, r->count, NULL);
-    if (status == HIBLOOM_OK)
-        status = hibloom_replace(r->other, oracle_name(name));
-    if (status == HIBLOOM_OK)
-        check_told_of_replacing(c, r, runs);
-    free_other(r);
-    return status;
 }
 
 /* Items that no oracle asks for, so that a large filter grows. */
@@ -467,56 +441,9 @@ static void check_imported(const struct client *c, const bool found[ITEMS])
             oracle_fail("client %d imports a filter, and item %d is not in", c->id, i);
 }
 
-static hibloom_status import(struct client *c, struct running *r)
-{
-    hibloom_status status = hibloom_import_file(&r->other, c->store, write_dump(c, r), file_of(c));
-
-    name_items(r->items);
-    if (status == HIBLOOM_OK)
-        status = hibloom_contains_many(r->other, r->items, ITEMS, r->answers);
-    if (status == HIBLOOM_OK)
-        check_imported(c, r->answers);
-    free_other(r);
-    return status;
-}
-
 static bool count_name(const char *name, void *data)
 {
     return true;
-}
-
-static hibloom_status reopened(struct running *r, hibloom_status status)
-{
-    struct handle *h = &r->client->handles[r->calls[0].name];
-
-    r->calls[0].made = hibloom_created(h->filter);
-    h->root = 0;
-    memset(h->ids, 0, sizeof h->ids);
-    if (status != HIBLOOM_OK)
-        close_handle(r->client, r->calls[0].name);
-    return status;
-}
-
-static bool opens_many(const struct step *step)
-{
-    return step->arg / 1000 == 120;
-}
-
-static hibloom_status open_blocking(struct client *c, int name, bool many)
-{
-    struct handle *h = &c->handles[name];
-    const struct client_settings *s = &world.plan->client[c->id];
-    const char *const its_name = oracle_name(name), *text = text_of(name, c->id);
-
-    close_handle(c, name);
-    const hibloom_status status = plan_kind(world.plan, name)->bare
-                                      ? hibloom_attach(&h->filter, c->store, its_name, text)
-                                  : many ? hibloom_open_many(&h->filter, c->store, &its_name, 1, text, NULL)
-                                         : hibloom_open(&h->filter, c->store, its_name, text);
-
-    if (status == HIBLOOM_OK && s->near != 0)
-        (void)!hibloom_near_cache(h->filter, (uint32_t)s->near - 1);
-    return status;
 }
 
 static size_t make_pairs(const struct running *r, hibloom_pair pairs[NAMES * ITEMS])
@@ -548,49 +475,6 @@ static void check_each(const struct running *r, hibloom_status status)
     }
     if (status != wanted)
         fail_call(r->calls, "a failure of the call is not returned");
-}
-
-static hibloom_status do_blocking(struct client *c, struct running *r, const struct step *step)
-{
-    hibloom *filter = c->handles[step->name].filter;
-    hibloom_info info;
-    hibloom_comparison comparison;
-    hibloom_pair pairs[NAMES * ITEMS];
-    bool *new = step->verb == VERB_ADD_NEW ? r->answers : NULL;
-
-    if (r->by_pairs)
-        return step->verb == VERB_LOOK ? hibloom_contains_pairs(pairs, make_pairs(r, pairs), r->answers, r->each)
-                                       : hibloom_add_pairs(pairs, make_pairs(r, pairs), new, r->each);
-    switch (step->verb) {
-    case VERB_OPEN:
-        return r->calls[0].reopens ? reopened(r, hibloom_reopen(filter))
-                                   : open_blocking(c, step->name, opens_many(step));
-    case VERB_ADD:
-    case VERB_ADD_NEW:
-        return r->count == 1 ? hibloom_add(filter, r->items[0].data, r->items[0].len, new)
-                             : hibloom_add_many(filter, r->items, r->count, new);
-    case VERB_LOOK:
-        return r->count == 1 ? hibloom_contains(filter, r->items[0].data, r->items[0].len, r->answers)
-                             : hibloom_contains_many(filter, r->items, r->count, r->answers);
-    case VERB_REMOVE: return hibloom_remove_many(filter, r->items, r->count, r->answers);
-    case VERB_CLEAR: return hibloom_clear(filter);
-    case VERB_DROP: return hibloom_drop(filter);
-    case VERB_DELETE: return hibloom_drop_by_name(c->store, oracle_name(step->name));
-    case VERB_EXPIRE: return hibloom_expire(filter, step->arg * 1000);
-    case VERB_REPLACE: return replace(c, r);
-    case VERB_REPAIR: return hibloom_repair(c->store, oracle_name(step->name));
-    case VERB_MERGE: return merge_items(filter, r);
-    case VERB_SAVE: return hibloom_save(filter, file_of(c));
-    case VERB_LOAD: return hibloom_restore(filter, file_of(c));
-    case VERB_LIST: return hibloom_list(c->store, NULL, count_name, NULL);
-    case VERB_IMPORT: return import(c, r);
-    case VERB_INFO: return hibloom_get_info(filter, &info, sizeof info);
-    case VERB_COMPARE: return hibloom_compare(filter, filter, &comparison, sizeof comparison);
-    case VERB_FILL:
-        make_fillers(r);
-        return hibloom_add_many(filter, r->items, FILL, step->times == 1 ? r->answers : NULL);
-    default: return HIBLOOM_OK;
-    }
 }
 
 static void end(struct running *r, hibloom_status status)
@@ -644,6 +528,195 @@ static bool is_in_vain(const struct client *c, const struct step *step)
            (plan_kind(world.plan, step->name)->bare && step->verb >= VERB_DELETE && step->verb <= VERB_LOAD);
 }
 
+/* ---- What a step calls ---- */
+
+static void on_done(hibloom_status status, void *data)
+{
+    end(data, status);
+}
+
+static void on_saved(hibloom_status status, void *data)
+{
+    end(data, status);
+    note_saved(data, status);
+}
+
+/* The same call waits, or tells `done`: as the client's store has it. */
+#define CALL(name, ...) (c->loop == NULL ? hibloom_##name(__VA_ARGS__) : hibloom_async_##name(__VA_ARGS__, done, r))
+
+/* A handle that was opened again may have another filter now. */
+static hibloom_status opened(struct running *r, hibloom_status status)
+{
+    struct client *c = r->client;
+    struct call *call = &r->calls[0];
+    struct handle *h = &c->handles[call->name];
+    const uint64_t near = world.plan->client[c->id].near;
+
+    if (call->reopens) {
+        call->made = hibloom_created(h->filter);
+        h->root = 0;
+        memset(h->ids, 0, sizeof h->ids);
+    }
+    if (call->reopens && status != HIBLOOM_OK)
+        close_handle(c, call->name);
+    if (status == HIBLOOM_OK && near != 0 && (c->loop != NULL || !call->reopens))
+        (void)!hibloom_near_cache(h->filter, c->loop != NULL ? 0 : near - 1);
+    return status;
+}
+
+static void on_opened(hibloom_status status, void *data)
+{
+    struct running *r = data;
+
+    status = opened(r, status);
+    end(r, status);
+    note_root(r->client, &r->calls[0], status);
+}
+
+static hibloom_status open_filter(struct client *c, struct running *r, const struct step *step)
+{
+    const char *const name = oracle_name(step->name), *const text = text_of(step->name, c->id);
+    hibloom_done_fn *const done = on_opened;
+    hibloom **filter = &c->handles[step->name].filter;
+
+    if (c->loop == NULL && !r->calls[0].reopens)
+        close_handle(c, step->name);
+    const hibloom_status status = r->calls[0].reopens                       ? CALL(reopen, *filter)
+                                  : plan_kind(world.plan, step->name)->bare ? CALL(attach, filter, c->store, name, text)
+                                  : step->arg / 1000 == 120 ? CALL(open_many, filter, c->store, &name, 1, text, NULL)
+                                                            : CALL(open, filter, c->store, name, text);
+    return c->loop == NULL ? opened(r, status) : status;
+}
+
+static const int phases[VERB_COUNT] = {[VERB_REPLACE] = 3, [VERB_IMPORT] = 2, [VERB_MERGE] = 1};
+
+/* The next call of a step that has another filter: that is opened, filled, in place; imported, looked up; or merged. */
+static hibloom_status do_phase(struct client *c, struct running *r, hibloom_done_fn *done)
+{
+    const int name = r->calls[0].name, phase = r->phase++;
+
+    if (r->calls[0].verb == VERB_MERGE)
+        return CALL(merge, c->handles[name].filter, r->other);
+    if (r->calls[0].verb == VERB_IMPORT)
+        return phase == 0 ? CALL(import_file, &r->other, c->store, write_dump(c, r), file_of(c))
+                          : CALL(contains_many, r->other, r->items, ITEMS, r->answers);
+    return phase == 0   ? CALL(open, &r->other, c->store, name_new(r), text_of(name, c->id))
+           : phase == 1 ? CALL(add_many, r->other, r->items, r->count, NULL)
+                        : CALL(replace, r->other, oracle_name(name));
+}
+
+static void on_phase(hibloom_status status, void *data)
+{
+    struct running *r = data;
+    const enum verb verb = r->calls[0].verb;
+    const bool last = r->phase == phases[verb];
+
+    if (status == HIBLOOM_OK && last && verb == VERB_IMPORT)
+        check_imported(r->client, r->answers);
+    if (status == HIBLOOM_OK && !last)
+        status = do_phase(r->client, r, on_phase);
+    if (status == HIBLOOM_OK && !last)
+        return;
+    end(r, status);
+    free_other(r);
+}
+
+static hibloom_status do_with_other(struct client *c, struct running *r)
+{
+    const enum verb verb = r->calls[0].verb;
+    hibloom_status status = verb == VERB_MERGE ? fill_memory(c->handles[r->calls[0].name].filter, r) : HIBLOOM_OK;
+
+    r->phase = 0;
+    if (verb == VERB_IMPORT)
+        name_items(r->items);
+    if (status == HIBLOOM_OK)
+        status = do_phase(c, r, on_phase);
+    if (c->loop != NULL && status == HIBLOOM_OK)
+        return status;
+    const uint64_t runs = stats_of(c).restarts;
+    while (status == HIBLOOM_OK && r->phase < phases[verb])
+        status = do_phase(c, r, NULL);
+    if (status == HIBLOOM_OK && verb == VERB_IMPORT)
+        check_imported(c, r->answers);
+    if (status == HIBLOOM_OK && verb == VERB_REPLACE)
+        check_told_of_replacing(c, r, runs);
+    free_other(r);
+    return status;
+}
+
+static void on_filled(hibloom_status status, void *data)
+{
+    struct running *r = data;
+
+    r->filled = r->filled == HIBLOOM_OK ? status : r->filled;
+    if (--r->filling == 0)
+        end(r, r->filled);
+}
+
+/* Many calls at once, which share the room of a link. */
+static hibloom_status fill_async(hibloom *filter, struct running *r, bool wants_new)
+{
+    hibloom_status status = HIBLOOM_OK;
+
+    make_fillers(r);
+    for (r->filling = 0; r->filling < FILL && status == HIBLOOM_OK; r->filling += status == HIBLOOM_OK)
+        status = hibloom_async_add_many(filter, &r->items[r->filling], 1, wants_new ? &r->answers[r->filling] : NULL,
+                                        on_filled, r);
+    r->filled = status;
+    return r->filling == 0 ? status : HIBLOOM_OK;
+}
+
+static hibloom_status fill(hibloom *filter, struct running *r, bool wants_new)
+{
+    if (r->client->loop != NULL)
+        return fill_async(filter, r, wants_new);
+    make_fillers(r);
+    return hibloom_add_many(filter, r->items, FILL, wants_new ? r->answers : NULL);
+}
+
+static hibloom_status carry_out(struct client *c, struct running *r, const struct step *step)
+{
+    static hibloom_info info;
+    static hibloom_comparison comparison;
+    hibloom *filter = c->handles[step->name].filter;
+    const char *const name = oracle_name(step->name);
+    hibloom_done_fn *const done = step->verb == VERB_SAVE ? on_saved : on_done;
+    bool *new = step->verb == VERB_ADD_NEW ? r->answers : NULL;
+    hibloom_pair pairs[NAMES * ITEMS];
+
+    if (r->by_pairs)
+        return step->verb == VERB_LOOK ? CALL(contains_pairs, pairs, make_pairs(r, pairs), r->answers, r->each)
+                                       : CALL(add_pairs, pairs, make_pairs(r, pairs), new, r->each);
+    switch (step->verb) {
+    case VERB_OPEN: return open_filter(c, r, step);
+    case VERB_ADD:
+    case VERB_ADD_NEW:
+        return r->count == 1 ? CALL(add, filter, r->items[0].data, r->items[0].len, new)
+                             : CALL(add_many, filter, r->items, r->count, new);
+    case VERB_LOOK:
+        return r->count == 1 ? CALL(contains, filter, r->items[0].data, r->items[0].len, r->answers)
+                             : CALL(contains_many, filter, r->items, r->count, r->answers);
+    case VERB_REMOVE: return CALL(remove_many, filter, r->items, r->count, r->answers);
+    case VERB_CLEAR: return CALL(clear, filter);
+    case VERB_DROP: return CALL(drop, filter);
+    case VERB_DELETE: return CALL(drop_by_name, c->store, name);
+    case VERB_EXPIRE: return CALL(expire, filter, step->arg * 1000);
+    case VERB_REPAIR: return CALL(repair, c->store, name);
+    case VERB_REPLACE:
+    case VERB_MERGE:
+    case VERB_IMPORT: return do_with_other(c, r);
+    case VERB_SAVE: return CALL(save, filter, file_of(c));
+    case VERB_LOAD: return CALL(restore, filter, file_of(c));
+    case VERB_LIST: return CALL(list, c->store, NULL, count_name, NULL);
+    case VERB_INFO: return CALL(get_info, filter, &info, sizeof info);
+    case VERB_COMPARE: return CALL(compare, filter, filter, &comparison, sizeof comparison);
+    case VERB_FILL: return fill(filter, r, step->times == 1);
+    default: return HIBLOOM_ENOTSUP;
+    }
+}
+
+/* ---- Calls that wait ---- */
+
 /* One call of the library, begun and ended for the oracles. */
 static hibloom_status call_blocking(struct client *c, const struct step *step)
 {
@@ -653,7 +726,7 @@ static hibloom_status call_blocking(struct client *c, const struct step *step)
     world.connects[c->id] = world.connects_most[c->id] = 0;
     begin(r, step);
     const hibloom_stats before = stats_of(c);
-    const hibloom_status status = do_blocking(c, r, step);
+    const hibloom_status status = carry_out(c, r, step);
     if (needs_handle(step->verb))
         note_failed(c, r, status, &before);
     end(r, status);
@@ -724,88 +797,6 @@ static struct running *find_idle(struct client *c)
     return NULL;
 }
 
-static void on_opened(hibloom_status status, void *data)
-{
-    struct running *r = data;
-
-    if (status == HIBLOOM_OK && world.plan->client[r->client->id].near != 0)
-        (void)!hibloom_near_cache(r->client->handles[r->calls[0].name].filter, 0);
-    end(r, status);
-    note_root(r->client, &r->calls[0], status);
-}
-
-static void on_reopened(hibloom_status status, void *data)
-{
-    on_opened(reopened(data, status), data);
-}
-
-static void on_done(hibloom_status status, void *data)
-{
-    end(data, status);
-}
-
-static void on_saved(hibloom_status status, void *data)
-{
-    end(data, status);
-    note_saved(data, status);
-}
-
-static void on_other_done(hibloom_status status, void *data)
-{
-    end(data, status);
-    free_other(data);
-}
-
-/* Opened, filled, in place. */
-static void go_on_replacing(hibloom_status status, void *data)
-{
-    struct running *r = data;
-    const int phase = r->phase++;
-
-    if (status == HIBLOOM_OK && phase == 0)
-        status = hibloom_async_add_many(r->other, r->items, r->count, NULL, go_on_replacing, r);
-    else if (status == HIBLOOM_OK && phase == 1)
-        status = hibloom_async_replace(r->other, oracle_name(r->calls[0].name), go_on_replacing, r);
-    if (status != HIBLOOM_OK || phase == 2)
-        on_other_done(status, r);
-}
-
-/* Imported, looked up. */
-static void go_on_importing(hibloom_status status, void *data)
-{
-    struct running *r = data;
-    const int phase = r->phase++;
-
-    if (status == HIBLOOM_OK && phase == 0)
-        status = hibloom_async_contains_many(r->other, r->items, ITEMS, r->answers, go_on_importing, r);
-    else if (status == HIBLOOM_OK)
-        check_imported(r->client, r->answers);
-    if (status != HIBLOOM_OK || phase == 1)
-        on_other_done(status, r);
-}
-
-static void on_filled(hibloom_status status, void *data)
-{
-    struct running *r = data;
-
-    r->filled = r->filled == HIBLOOM_OK ? status : r->filled;
-    if (--r->filling == 0)
-        end(r, r->filled);
-}
-
-/* Many calls at once, which share the room of a link. */
-static hibloom_status fill_async(hibloom *filter, struct running *r, bool wants_new)
-{
-    hibloom_status status = HIBLOOM_OK;
-
-    make_fillers(r);
-    for (r->filling = 0; r->filling < FILL && status == HIBLOOM_OK; r->filling += status == HIBLOOM_OK)
-        status = hibloom_async_add_many(filter, &r->items[r->filling], 1, wants_new ? &r->answers[r->filling] : NULL,
-                                        on_filled, r);
-    r->filled = status;
-    return r->filling == 0 ? status : HIBLOOM_OK;
-}
-
 static bool is_busy(const struct client *c)
 {
     return c->running[0].busy || c->running[1].busy || c->running[2].busy;
@@ -820,77 +811,6 @@ static void await_all(struct client *c)
 {
     while (is_busy(c))
         turn(c);
-}
-
-static hibloom_status open_async(struct client *c, struct running *r, const struct step *step)
-{
-    static const char *names[1];
-    hibloom **filter = &c->handles[step->name].filter;
-    const char *text = text_of(step->name, c->id);
-
-    names[0] = oracle_name(step->name);
-    if (r->calls[0].reopens)
-        return hibloom_async_reopen(*filter, on_reopened, r);
-    return opens_many(step) ? hibloom_async_open_many(filter, c->store, names, 1, text, NULL, on_opened, r)
-                            : hibloom_async_open(filter, c->store, names[0], text, on_opened, r);
-}
-
-/* From, or into, another filter. */
-static hibloom_status do_with_other(struct client *c, struct running *r, const struct step *step)
-{
-    hibloom *filter = c->handles[step->name].filter;
-    hibloom_status status;
-
-    r->phase = 0;
-    if (step->verb == VERB_REPLACE) {
-        status = hibloom_async_open(&r->other, c->store, name_new(r), text_of(step->name, c->id), go_on_replacing, r);
-    } else if (step->verb == VERB_IMPORT) {
-        name_items(r->items);
-        status = hibloom_async_import_file(&r->other, c->store, write_dump(c, r), file_of(c), go_on_importing, r);
-    } else {
-        status = fill_memory(filter, r);
-        if (status == HIBLOOM_OK)
-            status = hibloom_async_merge(filter, r->other, on_other_done, r);
-    }
-    if (status != HIBLOOM_OK)
-        free_other(r);
-    return status;
-}
-
-static hibloom_status do_async(struct client *c, struct running *r, const struct step *step)
-{
-    static hibloom_info info;
-    static hibloom_comparison comparison;
-    hibloom **filter = &c->handles[step->name].filter;
-    hibloom_pair pairs[NAMES * ITEMS];
-    bool *new = step->verb == VERB_ADD_NEW ? r->answers : NULL;
-
-    if (r->by_pairs)
-        return step->verb == VERB_LOOK
-                   ? hibloom_async_contains_pairs(pairs, make_pairs(r, pairs), r->answers, r->each, on_done, r)
-                   : hibloom_async_add_pairs(pairs, make_pairs(r, pairs), new, r->each, on_done, r);
-    switch (step->verb) {
-    case VERB_OPEN: return open_async(c, r, step);
-    case VERB_ADD:
-    case VERB_ADD_NEW: return hibloom_async_add_many(*filter, r->items, r->count, new, on_done, r);
-    case VERB_LOOK: return hibloom_async_contains_many(*filter, r->items, r->count, r->answers, on_done, r);
-    case VERB_REMOVE: return hibloom_async_remove_many(*filter, r->items, r->count, r->answers, on_done, r);
-    case VERB_CLEAR: return hibloom_async_clear(*filter, on_done, r);
-    case VERB_DROP: return hibloom_async_drop(*filter, on_done, r);
-    case VERB_DELETE: return hibloom_async_drop_by_name(c->store, oracle_name(step->name), on_done, r);
-    case VERB_REPAIR: return hibloom_async_repair(c->store, oracle_name(step->name), on_done, r);
-    case VERB_REPLACE:
-    case VERB_MERGE:
-    case VERB_IMPORT: return do_with_other(c, r, step);
-    case VERB_SAVE: return hibloom_async_save(*filter, file_of(c), on_saved, r);
-    case VERB_LOAD: return hibloom_async_restore(*filter, file_of(c), on_done, r);
-    case VERB_LIST: return hibloom_async_list(c->store, NULL, count_name, NULL, on_done, r);
-    case VERB_COMPARE: return hibloom_async_compare(*filter, *filter, &comparison, sizeof comparison, on_done, r);
-    case VERB_EXPIRE: return hibloom_async_expire(*filter, step->arg * 1000, on_done, r);
-    case VERB_INFO: return hibloom_async_get_info(*filter, &info, sizeof info, on_done, r);
-    case VERB_FILL: return fill_async(*filter, r, step->times == 1);
-    default: return HIBLOOM_ENOTSUP;
-    }
 }
 
 /* The program computes before its loop turns. */
@@ -917,7 +837,7 @@ static void call_async(struct client *c, const struct step *step)
     if (!is_busy(c))
         world.stale[c->id] = false;
     begin(r, step);
-    const hibloom_status status = do_async(c, r, step);
+    const hibloom_status status = carry_out(c, r, step);
     if (status != HIBLOOM_OK && r->busy)
         end(r, status);
     compute(c);
