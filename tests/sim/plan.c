@@ -140,10 +140,17 @@ static enum verb draw_verb(const struct kind *kind, struct draw *d, bool calm, c
 }
 
 #define BIT(x) (UINT64_C(1) << (x))
-#define BITS(x, y, z) (BIT(x) | BIT(y) | BIT(z))
+/* Of 1 to 6: of kinds; of verbs and faults, by their names without VERB_ and FAULT_. */
+#define BITS(...) BITS_OF(__VA_ARGS__, NONE, NONE, NONE, NONE, NONE, NONE)
+#define BITS_OF(a, b, c, d, e, f, ...) ((BIT(a) | BIT(b) | BIT(c) | BIT(d) | BIT(e) | BIT(f)) & ~BIT(NONE))
+#define VERB(...) VERB_OF(__VA_ARGS__, NONE, NONE, NONE, NONE, NONE, NONE)
+#define VERB_OF(a, b, c, d, e, f, ...) BITS(VERB_##a, VERB_##b, VERB_##c, VERB_##d, VERB_##e, VERB_##f)
+#define FAULT(...) FAULT_OF(__VA_ARGS__, NONE, NONE, NONE, NONE, NONE, NONE)
+#define FAULT_OF(a, b, c, d, e, f, ...) BITS(FAULT_##a, FAULT_##b, FAULT_##c, FAULT_##d, FAULT_##e, FAULT_##f)
+enum { NONE = 63, VERB_NONE = NONE, FAULT_NONE = NONE };
 
 #define ANY_KIND (BIT(KINDS) - 1)
-#define WINDOWS (BIT(WINDOW) | BIT(WINDOW_SEGMENTS))
+#define WINDOWS BITS(WINDOW, WINDOW_SEGMENTS)
 #define GROWN BITS(GROWING, GROWING_BLOCKED, GROWING_SEGMENTS)
 #define MIXED BITS(PLAIN, SEGMENTS, GROWING)
 #define FIXED BITS(PLAIN, SEGMENTS, BLOCKS)
@@ -174,100 +181,76 @@ static const struct focus {
     unsigned is;      /* enum focused */
     uint64_t clients; /* no more than so many; 0: any number */
 } focuses[] = {
-    {BITS(PLAIN, SEGMENTS, BLOCKED) | BIT(BLOCKS), BITS(VERB_ADD_NEW, VERB_LOOK, VERB_CLEAR),
-     BITS(FAULT_EXPIRE, FAULT_CUT_ANSWER, FAULT_CUT_LATE) | BITS(FAULT_DENY, FAULT_MOVE, FAULT_REFUSE), NULL, LARGE, 2},
-    {WINDOWS, BIT(VERB_SLEEP), BITS(FAULT_CLOCK, FAULT_JUMP, FAULT_DELAY) | BIT(FAULT_PAUSE), "EVAL.slice", ALONE, 0},
-    {WINDOWS, BITS(VERB_LOOK, VERB_ADD, VERB_SLEEP), BITS(FAULT_JUMP, FAULT_DELAY, FAULT_MEET), "GETBIT",
-     PIECES | PACED, 0},
-    {WINDOWS, BIT(VERB_LOOK) | BIT(VERB_ADD), BIT(FAULT_MEET), "GETBIT", PACED, 3},
-    {GROWN, BITS(VERB_ADD_NEW, VERB_ADD, VERB_LOOK), BIT(FAULT_MEET), "SETBIT", 0, 3},
-    {GROWN, BIT(VERB_ADD) | BIT(VERB_LOOK), BIT(FAULT_EXPIRE) | BIT(FAULT_FLUSH), NULL, NEAR, 3},
-    {GROWN, BIT(VERB_EXPIRE) | BIT(VERB_LOOK), BIT(FAULT_PIECES), NULL, NEAR | PACED, 0},
-    {BIT(GROWING_LARGE), BIT(VERB_FILL), BIT(FAULT_PIECES), NULL, LOOPED, 2},
-    {BIT(GROWING_SEGMENTS) | BIT(GROWING_LARGE_SEGMENTS), BITS(VERB_FILL, VERB_ADD, VERB_OPEN),
-     BIT(FAULT_LAG) | BIT(FAULT_FAILOVER), "EVAL.swap", CLUSTERED | KEEPS, 0},
-    {BIT(GROWING) | BIT(GROWING_BLOCKED), BIT(VERB_ADD), BITS(FAULT_FAILOVER, FAULT_ISOLATE, FAULT_LAG), NULL,
-     KEEPS | RETRIES | LARGE, 0},
-    {PARTS, BIT(VERB_REPAIR) | BIT(VERB_EXPIRE), BIT(FAULT_EXPIRE) | BIT(FAULT_MEET), "EVAL.expire", 0, 3},
-    {BIT(PLAIN), BITS(VERB_DELETE, VERB_OPEN, VERB_ADD), BIT(FAULT_MEET), "SETBIT", SIZES, 3},
-    {MIXED, BITS(VERB_CLEAR, VERB_ADD, VERB_LOOK), BIT(FAULT_MEET), "GETRANGE", NEAR | ASKS, 3},
-    {BITS(PLAIN, SEGMENTS, GROWING_SEGMENTS) | BIT(COUNTING), BITS(VERB_REPLACE, VERB_ADD, VERB_LOOK), BIT(FAULT_MEET),
-     "GETRANGE", 0, 3},
-    {WINDOWS, BIT(VERB_CLEAR) | BIT(VERB_ADD), BIT(FAULT_CUT_ANSWER), "EVAL.clear", PACED, 2},
+    {BITS(PLAIN, SEGMENTS, BLOCKED, BLOCKS), VERB(ADD_NEW, LOOK, CLEAR),
+     FAULT(EXPIRE, CUT_ANSWER, CUT_LATE, DENY, MOVE, REFUSE), NULL, LARGE, 2},
+    {WINDOWS, VERB(SLEEP), FAULT(CLOCK, JUMP, DELAY, PAUSE), "EVAL.slice", ALONE, 0},
+    {WINDOWS, VERB(LOOK, ADD, SLEEP), FAULT(JUMP, DELAY, MEET), "GETBIT", PIECES | PACED, 0},
+    {WINDOWS, VERB(LOOK, ADD), FAULT(MEET), "GETBIT", PACED, 3},
+    {GROWN, VERB(ADD_NEW, ADD, LOOK), FAULT(MEET), "SETBIT", 0, 3},
+    {GROWN, VERB(ADD, LOOK), FAULT(EXPIRE, FLUSH), NULL, NEAR, 3},
+    {GROWN, VERB(EXPIRE, LOOK), FAULT(PIECES), NULL, NEAR | PACED, 0},
+    {BIT(GROWING_LARGE), VERB(FILL), FAULT(PIECES), NULL, LOOPED, 2},
+    {BITS(GROWING_SEGMENTS, GROWING_LARGE_SEGMENTS), VERB(FILL, ADD, OPEN), FAULT(LAG, FAILOVER), "EVAL.swap",
+     CLUSTERED | KEEPS, 0},
+    {BITS(GROWING, GROWING_BLOCKED), VERB(ADD), FAULT(FAILOVER, ISOLATE, LAG), NULL, KEEPS | RETRIES | LARGE, 0},
+    {PARTS, VERB(REPAIR, EXPIRE), FAULT(EXPIRE, MEET), "EVAL.expire", 0, 3},
+    {BIT(PLAIN), VERB(DELETE, OPEN, ADD), FAULT(MEET), "SETBIT", SIZES, 3},
+    {MIXED, VERB(CLEAR, ADD, LOOK), FAULT(MEET), "GETRANGE", NEAR | ASKS, 3},
+    {BITS(PLAIN, SEGMENTS, GROWING_SEGMENTS, COUNTING), VERB(REPLACE, ADD, LOOK), FAULT(MEET), "GETRANGE", 0, 3},
+    {WINDOWS, VERB(CLEAR, ADD), FAULT(CUT_ANSWER), "EVAL.clear", PACED, 2},
     /* Others want one key under the name. In a cluster a replace cannot look at both places of a name. */
-    {BIT(SEGMENTS), BITS(VERB_DELETE, VERB_OPEN, VERB_CLOSE), BIT(FAULT_MEET), "EVAL.make", ALONE | SIZES, 3},
-    {WINDOWS, BIT(VERB_SLEEP), BIT(FAULT_JUMP), "TIME", CLUSTERED, 0},
-    {WINDOWS, BITS(VERB_SLEEP, VERB_CLEAR, VERB_ADD_NEW),
-     BITS(FAULT_JUMP, FAULT_CUT_ANSWER, FAULT_PAUSE) | BIT(FAULT_DELAY), "EVAL.slice", 0, 0},
-    {BIT(WINDOW), BITS(VERB_DELETE, VERB_OPEN, VERB_SLEEP), BITS(FAULT_DELAY, FAULT_PAUSE, FAULT_SLOW), "EVAL.slice",
-     SIZES, 0},
-    {FIXED | BIT(GROWING), BIT(VERB_CLEAR) | BIT(VERB_SLEEP),
-     BITS(FAULT_EXPIRE, FAULT_FLUSH, FAULT_CUT_ANSWER) | BIT(FAULT_DISCONNECT) | BIT(FAULT_REFUSE), NULL, NEAR, 0},
-    {FIXED | BIT(GROWING), 0, BITS(FAULT_RESTART, FAULT_FAILOVER, FAULT_LAG), NULL, NEAR, 0},
-    {FIXED, BIT(VERB_ADD) | BIT(VERB_SLEEP), BIT(FAULT_ISOLATE) | BIT(FAULT_LAG), NULL, NEAR, 0},
-    {BITS(GROWING_SEGMENTS, GROWING_LARGE, GROWING_LARGE_SEGMENTS), BIT(VERB_ADD_NEW) | BIT(VERB_FILL),
-     BIT(FAULT_DELAY), "SETBIT", 0, 3},
-    {BITS(GROWING, GROWING_BLOCKED, GROWING_LARGE), BIT(VERB_FILL), BITS(FAULT_ISOLATE, FAULT_FAILOVER, FAULT_LAG),
-     NULL, CLUSTERED, 0},
-    {BITS(GROWING, GROWING_SEGMENTS, GROWING_LARGE_SEGMENTS), BIT(VERB_FILL), BIT(FAULT_FAILOVER) | BIT(FAULT_LAG),
-     NULL, CLUSTERED | KEEPS, 0},
-    {BITS(GROWING, GROWING_BLOCKED, GROWING_LARGE), BIT(VERB_FILL) | BIT(VERB_SLEEP),
-     BITS(FAULT_EXPIRE, FAULT_PAUSE, FAULT_CUT_ANSWER) | BIT(FAULT_SLOW), "EVAL.make", 0, 0},
-    {BITS(GROWING, GROWING_SEGMENTS, GROWING_LARGE), BIT(VERB_EXPIRE) | BIT(VERB_FILL), BIT(FAULT_SLOW), "EVAL.expire",
-     0, 2},
-    {BITS(SEGMENTS, GROWING, GROWING_SEGMENTS), BITS(VERB_EXPIRE, VERB_REPLACE, VERB_ADD),
-     BITS(FAULT_CUT_BEFORE, FAULT_CUT_ANSWER, FAULT_REFUSE) | BIT(FAULT_DENY), "EVAL.expire", 0, 2},
-    {BIT(COUNTING), BITS(VERB_REMOVE, VERB_MERGE, VERB_CLEAR) | BIT(VERB_LOAD) | BIT(VERB_SAVE),
-     BITS(FAULT_SLOW, FAULT_CUT_ANSWER, FAULT_CUT_LATE), "EVAL.count_down", 0, 2},
-    {MIXED, BITS(VERB_REPLACE, VERB_DROP, VERB_CLEAR), BITS(FAULT_DELAY, FAULT_CUT_LATE, FAULT_CUT_ANSWER),
-     "EVAL.replace", 0, 0},
-    {BITS(SEGMENTS, GROWING, GROWING_LARGE), BITS(VERB_REPLACE, VERB_DELETE, VERB_FILL),
-     BITS(FAULT_SLOW, FAULT_DELAY, FAULT_PIECES), NULL, 0, 0},
-    {FIXED, BITS(VERB_DELETE, VERB_OPEN, VERB_CLEAR), BITS(FAULT_EXPIRE, FAULT_FLUSH, FAULT_DELAY), "EVAL.undo", 0, 0},
-    {BITS(PLAIN, SEGMENTS, COUNTING), BITS(VERB_CLEAR, VERB_DELETE, VERB_EXPIRE),
-     BITS(FAULT_DELAY, FAULT_CUT_LATE, FAULT_SLOW), "EVAL.clear", 0, 0},
-    {BIT(PLAIN), BITS(VERB_DELETE, VERB_OPEN, VERB_ADD), BITS(FAULT_EXPIRE, FAULT_PAUSE, FAULT_SLOW) | BIT(FAULT_DELAY),
-     "SETBIT", PIECES | HURRIED | SIZES, 3},
+    {BIT(SEGMENTS), VERB(DELETE, OPEN, CLOSE), FAULT(MEET), "EVAL.make", ALONE | SIZES, 3},
+    {WINDOWS, VERB(SLEEP), FAULT(JUMP), "TIME", CLUSTERED, 0},
+    {WINDOWS, VERB(SLEEP, CLEAR, ADD_NEW), FAULT(JUMP, CUT_ANSWER, PAUSE, DELAY), "EVAL.slice", 0, 0},
+    {BIT(WINDOW), VERB(DELETE, OPEN, SLEEP), FAULT(DELAY, PAUSE, SLOW), "EVAL.slice", SIZES, 0},
+    {FIXED | BIT(GROWING), VERB(CLEAR, SLEEP), FAULT(EXPIRE, FLUSH, CUT_ANSWER, DISCONNECT, REFUSE), NULL, NEAR, 0},
+    {FIXED | BIT(GROWING), 0, FAULT(RESTART, FAILOVER, LAG), NULL, NEAR, 0},
+    {FIXED, VERB(ADD, SLEEP), FAULT(ISOLATE, LAG), NULL, NEAR, 0},
+    {BITS(GROWING_SEGMENTS, GROWING_LARGE, GROWING_LARGE_SEGMENTS), VERB(ADD_NEW, FILL), FAULT(DELAY), "SETBIT", 0, 3},
+    {BITS(GROWING, GROWING_BLOCKED, GROWING_LARGE), VERB(FILL), FAULT(ISOLATE, FAILOVER, LAG), NULL, CLUSTERED, 0},
+    {BITS(GROWING, GROWING_SEGMENTS, GROWING_LARGE_SEGMENTS), VERB(FILL), FAULT(FAILOVER, LAG), NULL, CLUSTERED | KEEPS,
+     0},
+    {BITS(GROWING, GROWING_BLOCKED, GROWING_LARGE), VERB(FILL, SLEEP), FAULT(EXPIRE, PAUSE, CUT_ANSWER, SLOW),
+     "EVAL.make", 0, 0},
+    {BITS(GROWING, GROWING_SEGMENTS, GROWING_LARGE), VERB(EXPIRE, FILL), FAULT(SLOW), "EVAL.expire", 0, 2},
+    {BITS(SEGMENTS, GROWING, GROWING_SEGMENTS), VERB(EXPIRE, REPLACE, ADD), FAULT(CUT_BEFORE, CUT_ANSWER, REFUSE, DENY),
+     "EVAL.expire", 0, 2},
+    {BIT(COUNTING), VERB(REMOVE, MERGE, CLEAR, LOAD, SAVE), FAULT(SLOW, CUT_ANSWER, CUT_LATE), "EVAL.count_down", 0, 2},
+    {MIXED, VERB(REPLACE, DROP, CLEAR), FAULT(DELAY, CUT_LATE, CUT_ANSWER), "EVAL.replace", 0, 0},
+    {BITS(SEGMENTS, GROWING, GROWING_LARGE), VERB(REPLACE, DELETE, FILL), FAULT(SLOW, DELAY, PIECES), NULL, 0, 0},
+    {FIXED, VERB(DELETE, OPEN, CLEAR), FAULT(EXPIRE, FLUSH, DELAY), "EVAL.undo", 0, 0},
+    {BITS(PLAIN, SEGMENTS, COUNTING), VERB(CLEAR, DELETE, EXPIRE), FAULT(DELAY, CUT_LATE, SLOW), "EVAL.clear", 0, 0},
+    {BIT(PLAIN), VERB(DELETE, OPEN, ADD), FAULT(EXPIRE, PAUSE, SLOW, DELAY), "SETBIT", PIECES | HURRIED | SIZES, 3},
     /* One has the larger size: late bits of two in one tail may stay. */
-    {BIT(PLAIN) | BIT(SEGMENTS), BIT(VERB_ADD), BITS(FAULT_EXPIRE, FAULT_PAUSE, FAULT_SLOW), "SETBIT", HURRIED, 1},
-    {BIT(SEGMENTS) | BIT(GROWING_SEGMENTS), BIT(VERB_OPEN) | BIT(VERB_DELETE),
-     BITS(FAULT_FAILOVER, FAULT_ISOLATE, FAULT_LAG), NULL, CLUSTERED | KEEPS, 0},
-    {MIXED, BIT(VERB_ADD_NEW) | BIT(VERB_SLEEP), BIT(FAULT_MOVE), NULL, CLUSTERED, 0},
-    {MIXED, BIT(VERB_ADD_NEW), BIT(FAULT_REFUSE), "SETBIT", 0, 0},
-    {BIT(SEGMENTS), BIT(VERB_SLEEP), BIT(FAULT_DISCONNECT), NULL, CLUSTERED, 0},
-    {MIXED, BITS(VERB_OPEN, VERB_DELETE, VERB_LOOK), BITS(FAULT_LAG, FAULT_CUT_INSIDE, FAULT_DISCONNECT), NULL, ASKS,
-     0},
-    {PARTS, BIT(VERB_REPAIR) | BIT(VERB_EXPIRE),
-     BITS(FAULT_EXPIRE, FAULT_SLOW, FAULT_STRANGER) | BIT(FAULT_CUT_BEFORE) | BIT(FAULT_DELAY), "EVAL.swap", 0, 2},
-    {PARTS, BIT(VERB_REPAIR) | BIT(VERB_EXPIRE), BIT(FAULT_EXPIRE) | BIT(FAULT_DELAY), "EVAL.expire", 0, 3},
-    {BITS(PLAIN, SEGMENTS, BLOCKED), BIT(VERB_SLEEP), BITS(FAULT_FAILOVER, FAULT_ISOLATE, FAULT_DISCONNECT), NULL,
-     CLUSTERED, 0},
-    {BIT(PLAIN) | BIT(BLOCKED), BIT(VERB_LOOK), BIT(FAULT_ISOLATE) | BIT(FAULT_FAILOVER), NULL, CLUSTERED | PACED, 2},
-    {BIT(GROWING_SEGMENTS), BIT(VERB_ADD_NEW) | BIT(VERB_DELETE), BIT(FAULT_DELAY) | BIT(FAULT_MEET), "SETBIT", RACES,
-     0},
-    {WINDOWS | GROWN, BIT(VERB_ADD_NEW) | BIT(VERB_LOOK), BIT(FAULT_ISOLATE), NULL, ALONE, 2},
-    {BIT(PLAIN) | BIT(BLOCKED), BIT(VERB_LOOK) | BIT(VERB_ADD), BIT(FAULT_ISOLATE) | BIT(FAULT_PAUSE), NULL,
-     ALONE | PACED, 2},
-    {ANY_KIND, 0, BITS(FAULT_MEMORY, FAULT_REFUSE, FAULT_MOVE), NULL, 0, 0},
-    {ANY_KIND, 0, BIT(FAULT_CALL), NULL, 0, 0},
-    {GROWN, BIT(VERB_ADD) | BIT(VERB_DELETE), BIT(FAULT_MEET), "EVAL.unlink", RACES, 3},
-    {BIT(PLAIN) | BIT(BLOCKED), BIT(VERB_CLEAR) | BIT(VERB_ADD), BIT(FAULT_DELAY) | BIT(FAULT_CUT_LATE), "EVAL.clear",
-     PACED | RETRIES, 2},
-    {BIT(PLAIN), BIT(VERB_ADD) | BIT(VERB_SLEEP), BIT(FAULT_STRANGER) | BIT(FAULT_EXPIRE), "EVAL.touch",
-     KEEPS | RETRIES | RACES | PACED, 2},
-    {GROWN, BIT(VERB_ADD) | BIT(VERB_LOOK), BIT(FAULT_ISOLATE), NULL, NEAR | PACED | RETRIES, 2},
-    {BIT(PLAIN) | BIT(BLOCKED), BITS(VERB_ADD, VERB_LOOK, VERB_SLEEP), BIT(FAULT_RESTART), NULL, ASKS | PACED, 2},
-    {BIT(PLAIN), BIT(VERB_ADD) | BIT(VERB_LOOK), BIT(FAULT_DELAY) | BIT(FAULT_ISOLATE), NULL, WATCHED | PACED, 2},
-    {BIT(PLAIN), BIT(VERB_ADD) | BIT(VERB_LOOK), BIT(FAULT_DELAY), "SENTINEL", WATCHED | PACED | HURRIED, 2},
-    {BIT(PLAIN) | BIT(BLOCKED), BITS(VERB_ADD, VERB_LOOK, VERB_SLEEP), BIT(FAULT_RESTART) | BIT(FAULT_MOVE), NULL,
-     CLUSTERED | PACED, 2},
-    {BIT(PLAIN), BIT(VERB_ADD) | BIT(VERB_LOOK), BIT(FAULT_RESTART), NULL, LOOPED | RETRIES, 2},
-    {BIT(PLAIN) | BIT(BLOCKED), BIT(VERB_ADD) | BIT(VERB_LOOK), BITS(FAULT_FAILOVER, FAULT_ISOLATE, FAULT_MOVE), NULL,
-     CLUSTERED | PACED, 3},
+    {BITS(PLAIN, SEGMENTS), VERB(ADD), FAULT(EXPIRE, PAUSE, SLOW), "SETBIT", HURRIED, 1},
+    {BITS(SEGMENTS, GROWING_SEGMENTS), VERB(OPEN, DELETE), FAULT(FAILOVER, ISOLATE, LAG), NULL, CLUSTERED | KEEPS, 0},
+    {MIXED, VERB(ADD_NEW, SLEEP), FAULT(MOVE), NULL, CLUSTERED, 0},
+    {MIXED, VERB(ADD_NEW), FAULT(REFUSE), "SETBIT", 0, 0},
+    {BIT(SEGMENTS), VERB(SLEEP), FAULT(DISCONNECT), NULL, CLUSTERED, 0},
+    {MIXED, VERB(OPEN, DELETE, LOOK), FAULT(LAG, CUT_INSIDE, DISCONNECT), NULL, ASKS, 0},
+    {PARTS, VERB(REPAIR, EXPIRE), FAULT(EXPIRE, SLOW, STRANGER, CUT_BEFORE, DELAY), "EVAL.swap", 0, 2},
+    {PARTS, VERB(REPAIR, EXPIRE), FAULT(EXPIRE, DELAY), "EVAL.expire", 0, 3},
+    {BITS(PLAIN, SEGMENTS, BLOCKED), VERB(SLEEP), FAULT(FAILOVER, ISOLATE, DISCONNECT), NULL, CLUSTERED, 0},
+    {BITS(PLAIN, BLOCKED), VERB(LOOK), FAULT(ISOLATE, FAILOVER), NULL, CLUSTERED | PACED, 2},
+    {BIT(GROWING_SEGMENTS), VERB(ADD_NEW, DELETE), FAULT(DELAY, MEET), "SETBIT", RACES, 0},
+    {WINDOWS | GROWN, VERB(ADD_NEW, LOOK), FAULT(ISOLATE), NULL, ALONE, 2},
+    {BITS(PLAIN, BLOCKED), VERB(LOOK, ADD), FAULT(ISOLATE, PAUSE), NULL, ALONE | PACED, 2},
+    {ANY_KIND, 0, FAULT(MEMORY, REFUSE, MOVE), NULL, 0, 0},
+    {ANY_KIND, 0, FAULT(CALL), NULL, 0, 0},
+    {GROWN, VERB(ADD, DELETE), FAULT(MEET), "EVAL.unlink", RACES, 3},
+    {BITS(PLAIN, BLOCKED), VERB(CLEAR, ADD), FAULT(DELAY, CUT_LATE), "EVAL.clear", PACED | RETRIES, 2},
+    {BIT(PLAIN), VERB(ADD, SLEEP), FAULT(STRANGER, EXPIRE), "EVAL.touch", KEEPS | RETRIES | RACES | PACED, 2},
+    {GROWN, VERB(ADD, LOOK), FAULT(ISOLATE), NULL, NEAR | PACED | RETRIES, 2},
+    {BITS(PLAIN, BLOCKED), VERB(ADD, LOOK, SLEEP), FAULT(RESTART), NULL, ASKS | PACED, 2},
+    {BIT(PLAIN), VERB(ADD, LOOK), FAULT(DELAY, ISOLATE), NULL, WATCHED | PACED, 2},
+    {BIT(PLAIN), VERB(ADD, LOOK), FAULT(DELAY), "SENTINEL", WATCHED | PACED | HURRIED, 2},
+    {BITS(PLAIN, BLOCKED), VERB(ADD, LOOK, SLEEP), FAULT(RESTART, MOVE), NULL, CLUSTERED | PACED, 2},
+    {BIT(PLAIN), VERB(ADD, LOOK), FAULT(RESTART), NULL, LOOPED | RETRIES, 2},
+    {BITS(PLAIN, BLOCKED), VERB(ADD, LOOK), FAULT(FAILOVER, ISOLATE, MOVE), NULL, CLUSTERED | PACED, 3},
 };
 
 /* And some about clients that meet between two steps of each other's calls, whatever these are. */
-static const struct focus meeting = {.kinds = ANY_KIND, .faults = BIT(FAULT_MEET)};
+static const struct focus meeting = {.kinds = ANY_KIND, .faults = FAULT(MEET)};
 
 static void draw_steps(struct plan *p, struct draw *d, uint64_t often, bool large)
 {
@@ -350,7 +333,7 @@ static void draw_focus(struct plan *p, struct draw *d, const struct focus *focus
         p->shards = 1;
     }
     const bool replicated = (focus->is & (KEEPS | ASKS | CLUSTERED | WATCHED)) != 0 ||
-                            (focus->faults & ~BITS(FAULT_FAILOVER, FAULT_ISOLATE, FAULT_LAG)) == 0;
+                            (focus->faults & ~FAULT(FAILOVER, ISOLATE, LAG)) == 0;
     if (replicated && p->topology == STANDALONE && (focus->is & ALONE) == 0)
         p->topology = SENTINEL;
     if (replicated && p->replicas == 0)
@@ -384,13 +367,13 @@ static void draw_focus(struct plan *p, struct draw *d, const struct focus *focus
         if ((focus->faults >> f & 1) != 0 && draw(d, 3) != 0)
             p->faults |= BIT(f);
     if (draw(d, 8) == 0) /* nothing goes wrong */
-        p->faults = BIT(FAULT_PIECES);
+        p->faults = FAULT(PIECES);
     p->late = focus->late != NULL && draw(d, 8) != 0 ? (uint64_t)index_of(focus->late, late_places, LATE_PLACES) + 1
                                                      : 0;
     if (p->late != 0 && draw(d, 3) == 0)
         p->rate = RATE_LATE;
     if (p->late != 0 && (focus->is & SIZES) != 0) /* what is late meets a filter of another size */
-        p->faults |= BIT(FAULT_DELAY);
+        p->faults |= FAULT(DELAY);
 }
 
 void plan_draw(struct plan *p, uint64_t seed)
@@ -415,7 +398,7 @@ void plan_draw(struct plan *p, uint64_t seed)
     p->pace = ONE_OF(&d, 0, 0, 0, 0, 0, 3000, 300000, 700000); /* us at most between two calls of a client */
     p->pieces = draw(&d, 3) == 0;
     p->late = draw(&d, 4) == 0 ? 1 + draw(&d, LATE_PLACES) : 0;
-    p->faults |= p->late != 0 ? BIT(FAULT_DELAY) : 0;
+    p->faults |= p->late != 0 ? FAULT(DELAY) : 0;
     const uint64_t about = draw(&d, 6);
     struct focus focus = about == 1 ? meeting : focuses[draw(&d, sizeof focuses / sizeof *focuses)];
     for (int i = 0; about == 1 && i < 3; i++) {
@@ -482,13 +465,13 @@ static enum fault draw_fault(uint64_t faults, uint64_t chance)
 /* What makes a command late; and what time does until it arrives, or is sent again. If nothing does, any other fault. */
 static uint64_t late_faults(const struct plan *p, const struct anchor *at, uint64_t chance)
 {
-    const uint64_t late = BIT(FAULT_CUT_LATE) | BIT(FAULT_DELAY);
-    const uint64_t then = at->nth > 1 && chance % 2 == 0 ? p->faults & (BIT(FAULT_CLOCK) | BIT(FAULT_JUMP)) : 0;
-    const uint64_t on = p->faults & BITS(FAULT_MEET, FAULT_CUT_ANSWER, FAULT_JUMP);
+    const uint64_t late = FAULT(CUT_LATE, DELAY);
+    const uint64_t then = at->nth > 1 && chance % 2 == 0 ? p->faults & FAULT(CLOCK, JUMP) : 0;
+    const uint64_t on = p->faults & FAULT(MEET, CUT_ANSWER, JUMP);
 
     if (strcmp(at->place, "TIME") == 0 && (p->faults >> FAULT_JUMP & 1) != 0)
-        return BIT(FAULT_JUMP);
-    return then != 0 ? then : (p->faults & late) != 0 ? on | late : (p->faults & BIT(FAULT_MEET)) != 0 ? on : p->faults;
+        return FAULT(JUMP);
+    return then != 0 ? then : (p->faults & late) != 0 ? on | late : (p->faults & FAULT(MEET)) != 0 ? on : p->faults;
 }
 
 const struct decision *plan_decide(struct plan *p, const struct anchor *at)
@@ -509,12 +492,10 @@ const struct decision *plan_decide(struct plan *p, const struct anchor *at)
     const bool late = is_late(p, at, mix(h ^ 3));
     if ((h % rate_at(p, at) != 0 && !late) || p->decision_count == FAULTS_MAX)
         return NULL;
-    uint64_t others = late && at->place[0] == 'E' && mix(h ^ 5) % 4 > 1
-                          ? p->faults & (BIT(FAULT_STRANGER) | BIT(FAULT_EXPIRE))
-                          : 0;
+    uint64_t others = late && at->place[0] == 'E' && mix(h ^ 5) % 4 > 1 ? p->faults & FAULT(STRANGER, EXPIRE) : 0;
     /* a merge that is sent again is refused */
     if (others == 0 && at->nth > 1 && strcmp(at->place, "EVAL.merge") == 0)
-        others = p->faults & BITS(FAULT_DENY, FAULT_MOVE, FAULT_REFUSE);
+        others = p->faults & FAULT(DENY, MOVE, REFUSE);
     const uint64_t faults = others != 0 ? others : late ? late_faults(p, at, mix(h ^ 4)) : p->faults;
     const enum fault fault = draw_fault(faults, mix(h ^ 1));
     if (fault == FAULT_MEET && p->met[at->client] == at->call + 1)
