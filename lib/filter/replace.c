@@ -194,15 +194,10 @@ static void put_in_place(struct whole *w)
     }
 }
 
-void whole_end_naming(struct whole *w)
+void whole_end_naming(struct whole *w, bool wanted)
 {
     filter_close(w->naming.old);
     explicit_bzero(&w->naming.place, sizeof w->naming.place); /* the seeds */
-}
-
-static void end(struct whole *w, bool wanted)
-{
-    whole_end_naming(w);
 }
 
 static void begin_replacing(struct whole *w, const struct whole_args *args)
@@ -210,7 +205,7 @@ static void begin_replacing(struct whole *w, const struct whole_args *args)
     const hibloom *filter = args->filter;
 
     whole_note_filters(w, args->filter, NULL);
-    w->end = end;
+    w->end = whole_end_naming;
     w->naming.name = args->text[0];
     whole_take(w, filter_check_name(w->told, w->naming.name), w->told);
     if (filter->bare)

@@ -152,7 +152,7 @@ void whole_open_name(struct whole *);
 /* A step: puts w->filter in the place of w->naming.name. */
 void whole_replace(struct whole *);
 
-/* Its part of w->end. */
-void whole_end_naming(struct whole *);
+/* w->end of a replacement, and its part of an import's. */
+void whole_end_naming(struct whole *, bool wanted);
 
 #endif

@@ -40,9 +40,7 @@ static struct memory_store *memory_store_of(const hibloom *filter)
 
 static hibloom_status fail(hibloom *filter, hibloom_status status, const char *words)
 {
-    struct memory_store *store = memory_store_of(filter);
-
-    return error_set(&store->base.error, status, "'%s': %s", filter->name, words);
+    return error_set(&filter->store->error, status, "'%s': %s", filter->name, words);
 }
 
 /* ---- Filters by name ------------------------------------------------------ */
@@ -341,17 +339,16 @@ static hibloom_status memory_replace(hibloom *filter, const char *name, hibloom 
 static hibloom_status memory_list(hibloom_store *base, const char *pattern, hibloom_list_fn *each, void *data)
 {
     const struct memory_store *store = (struct memory_store *)base;
+    const struct memory_filter *stored;
     size_t len = 0, at = 0;
 
-    for (const struct memory_filter *stored = LIST_FIRST(&store->filters); stored != NULL;
-         stored = LIST_NEXT(stored, in_filters))
+    LIST_FOREACH (stored, &store->filters, in_filters)
         len += strlen(stored->name) + 1;
     char *names = alloc.malloc(len + 1);
     if (names == NULL)
         return error_set(&base->error, HIBLOOM_ENOMEM, "out of memory");
     len = 0;
-    for (const struct memory_filter *stored = LIST_FIRST(&store->filters); stored != NULL;
-         stored = LIST_NEXT(stored, in_filters))
+    LIST_FOREACH (stored, &store->filters, in_filters)
         if (is_there(stored) && !stored->bare && glob_matches(pattern, stored->name)) {
             strcpy(names + len, stored->name);
             len += strlen(stored->name) + 1;

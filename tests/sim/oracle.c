@@ -19,7 +19,6 @@
  * Here each begins and ends. */
 #include "sim/names.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* It goes by answers of a server that has since lost what they told of. */

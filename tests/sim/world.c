@@ -2,7 +2,6 @@
 #include "sim/servers.h"
 
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct world world;
