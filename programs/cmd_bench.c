@@ -7,6 +7,7 @@
 #include "choice.h"
 #include "number.h"
 #include "output.h"
+#include "progress.h"
 #include "session.h"
 
 #include <errno.h>
@@ -14,7 +15,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include <time.h>
 
 #define CAPACITY 10000000 /* 11 MB: in a much smaller filter, calls of 1,000 go by the whole bitmap */
 #define ERROR_RATE 0.01
@@ -88,14 +88,6 @@ static void put_json(const struct bench *b)
 
 /* ---- Measuring ------------------------------------------------------------------------ */
 
-static double now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 static bool is_stopped(const struct bench *b)
 {
     sigset_t pending, both;
@@ -126,7 +118,7 @@ static void fill(hibloom_item *items, char (*texts)[24], size_t n, uint64_t *num
  * full filter is emptied. Look-ups begin with items that are in. */
 static hibloom_status measure(struct bench *b, enum call what, size_t n, double seconds, double *rate)
 {
-    const double end = now() + seconds;
+    const double end = seconds_now() + seconds;
     char texts[BATCH][24];
     hibloom_item items[BATCH];
     uint64_t asked = 0, done = 0;
@@ -139,12 +131,12 @@ static hibloom_status measure(struct bench *b, enum call what, size_t n, double 
             b->next = 0;
         }
         fill(items, texts, n, what == LOOK_UP ? &asked : &b->next);
-        const double began = now();
+        const double began = seconds_now();
         if (status == HIBLOOM_OK)
             status = call(b->session.filter, what, items, n);
-        taken += now() - began;
+        taken += seconds_now() - began;
         done += n;
-    } while (status == HIBLOOM_OK && now() < end && !is_stopped(b));
+    } while (status == HIBLOOM_OK && seconds_now() < end && !is_stopped(b));
     *rate = (double)done / taken;
     return status;
 }

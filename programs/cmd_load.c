@@ -6,19 +6,11 @@
 #include "input.h"
 #include "number.h"
 #include "output.h"
+#include "progress.h"
 #include "session.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
-
-static double now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 /* An empty filter in memory. A bare bitmap's is bare, too: else a seed would be drawn for a spec without one. */
 static bool open_in_memory(struct session *memory, const char *name, const char *spec, bool bare)
@@ -57,7 +49,7 @@ static int add_lines(const struct session *s, const struct request *r, uint64_t 
 
 static void say_loaded(uint64_t items, double started)
 {
-    const double seconds = now() - started;
+    const double seconds = seconds_now() - started;
     char rate[NUMBER_SIZE];
 
     output_text("loaded %llu in %.2f s, %s/s\n", (unsigned long long)items, seconds,
@@ -97,7 +89,7 @@ static int load(const struct session *s, const struct request *r)
 {
     const bool bare = (r->given & OPTION_BARE) != 0;
     const char *spec = hibloom_spec_of(s->filter);
-    const double started = now();
+    const double started = seconds_now();
     struct session memory;
     uint64_t items;
     int result;
@@ -151,7 +143,7 @@ static int put_in_place(struct session *s, const struct session *memory, const c
 
 static int load_aside(struct session *s, const struct request *r, const struct session *memory)
 {
-    const double started = now();
+    const double started = seconds_now();
     uint64_t items;
     char aside[ASIDE_SIZE];
     int result;

@@ -21,7 +21,7 @@ static struct {
     double started, next;
 } bar;
 
-static double now(void)
+double seconds_now(void)
 {
     struct timespec t;
 
@@ -33,7 +33,7 @@ void progress_start(uint64_t total_bytes)
 {
     bar.wanted = isatty(STDERR_FILENO);
     bar.total_bytes = total_bytes;
-    bar.started = now();
+    bar.started = seconds_now();
     bar.next = bar.started + SHOW_AFTER;
 }
 
@@ -50,7 +50,7 @@ static void draw_share(double share)
 void progress_show(uint64_t items, uint64_t bytes)
 {
     char count[NUMBER_SIZE], rate[NUMBER_SIZE];
-    const double t = bar.wanted ? now() : 0;
+    const double t = bar.wanted ? seconds_now() : 0;
 
     if (!bar.wanted || t < bar.next)
         return;
