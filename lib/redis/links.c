@@ -113,7 +113,11 @@ static void begin_link(struct links *l, enum life_goal goal, uint32_t number, co
         begin_life(l, goal, l->link, makes, NULL, ended)->link = link;
 }
 
-/* ---- A further link is made, or mended, and told of ----------------------------------------- */
+/* ---- A further link is made, or mended, and told of -----------------------------------------
+ *
+ *     tell -> state_known -> link_made -> link_has_ttl -> swapped -> go_on
+ *
+ * Each stands above the one that it follows. */
 
 /* The link that is to tell of the one that is being opened, or made. Does it? */
 static struct link *before_next(const struct links *l)
