@@ -113,8 +113,8 @@ bool has_cause(const struct call *c, hibloom_status status)
     case HIBLOOM_EBUSY: /* of a window: it tries 20 times, each as a period has passed, or a slice was cleared */
         if (kind->window && world.plan->topology != CLUSTER && c->verb <= VERB_LOOK && c->verb != VERB_OPEN && !life &&
             c->raw_at_begin == 0)
-            return world.plan->latency_us == FAR_US || world.faults - c->faults >= 10 || net_now_us() - c->begun_us > 10000000 ||
-                   s->from_replicas; /* of different times */
+            return world.plan->latency_us == FAR_US || world.faults - c->faults >= 10 ||
+                   net_now_us() - c->begun_us > 10000000 || s->from_replicas; /* of different times */
         /* Else it is cleared again and again. */
         if (!kind->window && !kind->growing && (is_add(c) || c->verb == VERB_LOOK))
             return !c->alone;

@@ -1,6 +1,9 @@
 /* values.c: the simulated server's commands on strings and hashes. */
 #include "sim/commands.h"
 
+#include <limits.h>
+#include <stdlib.h>
+
 /* ---- What the commands share ------------------------------------------------------------------ */
 
 bool take_key(struct run *run, size_t argument, enum key_type type, struct key **key)
