@@ -237,7 +237,7 @@ static void chunk(struct sieve *s)
         return;
     if (s->task.adds)
         sieve_distrust(s); /* the links were counted, or followed */
-    sieve_take(s, s->task.adds && room < s->most ? (size_t)room : s->most);
+    sieve_take(s, s->task.adds && room < s->most ? (uint32_t)room : s->most);
     s->growing.asked = s->in != NULL ? s->growing.read : 0;
     if (s->task.adds)
         reserve(s);

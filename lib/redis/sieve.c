@@ -141,7 +141,7 @@ static bool follow(struct task *task, struct task *inner)
 
 void sieve_keep(struct sieve *s, bool answer)
 {
-    size_t kept = 0;
+    uint32_t kept = 0;
 
     for (size_t i = 0; i < s->count; i++)
         if (s->answers[i] == answer) {
@@ -291,7 +291,7 @@ static bool looks_near(struct sieve *s)
            (s->chunk < 4 * GLANCE || count_near(s, s->chunk, GLANCE) > 0);
 }
 
-void sieve_take(struct sieve *s, size_t most)
+void sieve_take(struct sieve *s, uint32_t most)
 {
     const hibloom_item *items = s->items + s->at;
     const uint64_t mark = mark_of(s);
@@ -301,7 +301,7 @@ void sieve_take(struct sieve *s, size_t most)
         alloc.free(s->in);
         s->in = NULL;
     }
-    s->chunk = s->n - s->at < most ? s->n - s->at : most;
+    s->chunk = s->n - s->at < most ? (uint32_t)(s->n - s->at) : most;
     s->count = 0;
     s->out.known = 0;
     s->out.any = false;
@@ -581,8 +581,8 @@ struct sieve *sieve_begin(struct sieve_inner *inner, const struct policy *policy
                           struct link *link, const hibloom_item *items, size_t n)
 {
     const bool adds = call != STORE_LOOK;
-    const size_t chunk = policy == &window_policy ? window_most(link, n, adds) : CHUNK;
-    const size_t most = n < chunk ? n : chunk;
+    const uint32_t chunk = policy == &window_policy ? window_most(link, n, adds) : CHUNK;
+    const uint32_t most = n < chunk ? (uint32_t)n : chunk;
     const size_t arrays = most * (sizeof(hibloom_item) + sizeof(uint32_t) + sizeof(bool));
     struct sieve *s = alloc.malloc(sizeof *s + arrays + FLAGS_BYTES(n));
 

@@ -40,12 +40,13 @@ extern const struct policy plain_policy, growing_policy, window_policy;
 struct left_out {
     unsigned char *relied; /* a byte a key, of all links: they rely on it; NULL: nothing was left out yet */
     uint32_t keys;
+    uint32_t at;    /* the next key that is proven */
+    uint32_t known; /* near items of the chunk, */
     bool any;
-    bool again;           /* the chunk has begun again: nothing is left out of it any more */
-    uint32_t at;          /* the next key that is proven */
-    size_t known, spared; /* near items of the chunk, and of the chunks that have ended */
-    uint64_t mark;        /* of all links, as the chunk began: near_mark */
-    uint64_t since_ns;    /* the guards of `relied` must be as young as this, or nearly: near_is_fresh */
+    bool again;        /* the chunk has begun again: nothing is left out of it any more */
+    size_t spared;     /* near items of the chunks that have ended */
+    uint64_t mark;     /* of all links, as the chunk began: near_mark */
+    uint64_t since_ns; /* the guards of `relied` must be as young as this, or nearly: near_is_fresh */
 };
 
 /* An add to one link, which may look first, or merge bitmaps. */
@@ -79,14 +80,14 @@ struct sieve {
     bool denied;          /* a look-up: a root does not tell of the next link, and the server refuses to mend that */
     enum store_call call; /* all but STORE_REMOVE, which is one walk */
     const hibloom_item *items;
-    size_t n, at, chunk; /* all of them; where the chunk begins, and how many it has, */
-    size_t most;         /* at most */
-    uint32_t *which;     /* items of the chunk that are not decided, counted from `at`; they are in `left` */
-    bool *answers;       /* the inner task's */
-    unsigned char *yes;  /* flags: it is new, or found */
-    size_t count;        /* of left */
-    unsigned char *in;   /* flags: it is in the bitmaps that were read; NULL: none were. A look-up's `yes` */
-    uint64_t begun_ns;   /* the call: a guard is good for all of its chunks */
+    size_t n, at;         /* all of them; where the chunk begins, */
+    uint32_t chunk, most; /* how many it has; at most */
+    uint32_t count;       /* of left */
+    uint32_t *which;      /* items of the chunk that are not decided, counted from `at`; they are in `left` */
+    bool *answers;        /* the inner task's */
+    unsigned char *yes;   /* flags: it is new, or found */
+    unsigned char *in;    /* flags: it is in the bitmaps that were read; NULL: none were. A look-up's `yes` */
+    uint64_t begun_ns;    /* the call: a guard is good for all of its chunks */
     struct left_out out;
     struct setting set;
     struct growing growing;
@@ -114,7 +115,7 @@ bool plain_pays(const struct link *, size_t n, enum store_call);
 void sieve_end_chunk(struct sieve *);
 
 /* The next items, at most `most`, become those that are left. */
-void sieve_take(struct sieve *, size_t most);
+void sieve_take(struct sieve *, uint32_t most);
 
 /* Only items whose answer is this stay. Notes those that are left as new. */
 void sieve_keep(struct sieve *, bool answer);

@@ -112,12 +112,12 @@ struct task {
     /* The inner one has ended; NULL: there was none. Begins the next one, if any. False: nothing follows. Of a talk it is
      * NULL. */
     bool (*follow)(struct task *, struct task *ended);
-    hibloom_status status;
-    enum refusal refusal;
-    const char *words; /* these three are a failure */
+    const char *words; /* of its failure */
     struct said *said; /* all words so far: task_end frees them */
     uint64_t told;     /* the number of restarts that its ELOST tells of; see task_take_told */
+    hibloom_status status;
     unsigned pause_ms;
+    enum refusal refusal : 8;
     bool keeps;     /* TASK_KEEP comes next */
     bool elsewhere; /* it has failed, and the server has nothing to do with that */
     bool cleans;    /* it takes back what it did: see talk.cleanup */
@@ -244,11 +244,11 @@ struct talk {
     talk_step *cleanup;
     uint64_t begun_ns;       /* by the clock: what a guard proves of a key it proves of no time before that */
     uint32_t outstanding[2]; /* replies, by the pipeline's number; all in [0] where there are none */
-    bool pipelined;          /* what is outstanding goes by pipelines */
-    bool cleaning;           /* the failure is known; what fails now is not noted */
-    bool asks_again;         /* a second time what happened to the other key */
-    bool was_absent;         /* the other key was not there, as its guard said; */
-    bool is_longer;          /* or is longer than the bits */
+    bool pipelined : 1;      /* what is outstanding goes by pipelines */
+    bool cleaning : 1;       /* the failure is known; what fails now is not noted */
+    bool asks_again : 1;     /* a second time what happened to the other key */
+    bool was_absent : 1;     /* the other key was not there, as its guard said; */
+    bool is_longer : 1;      /* or is longer than the bits */
     uint32_t other_key;      /* which is this one, and */
     talk_step *diagnose;     /* reads what happened to it; NULL: no key is another one */
     struct finding found[3]; /* there, at the root, and at the root of the first link */

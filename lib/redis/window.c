@@ -367,7 +367,7 @@ static void set(struct sieve *s)
 
 /* ---- The call ---------------------------------------------------------------------------------------- */
 
-size_t window_most(const struct link *link, size_t n, bool adds)
+uint32_t window_most(const struct link *link, size_t n, bool adds)
 {
     return !adds && bulk_pays(STORE_LOOK, link, n, (double)n) ? CHUNK_READ : CHUNK;
 }

@@ -49,7 +49,7 @@
 struct sieve;
 
 /* The most items of a chunk. One reading of bitmaps serves these. */
-size_t window_most(const struct link *, size_t n, bool adds);
+uint32_t window_most(const struct link *, size_t n, bool adds);
 
 /* The state of a call. */
 struct window {
@@ -58,14 +58,16 @@ struct window {
     bool *older;                   /* of what is left, an add: it is in, in an older period */
     unsigned char *what;           /* of what is left: enum window_found */
     unsigned char *has;            /* flags, slice after slice: it is in the bitmaps that were read; NULL: none were */
-    unsigned char clock_text[32];  /* of TIME: two numbers */
     uint64_t changes;              /* redis_changes as the call began */
     uint64_t clock_us;             /* as it was shown last; 0: not in this call */
     uint64_t looked_ns, looked_us; /* when the look began: here, and by the server's clock */
     uint64_t period;               /* the current one, as it was known when this step began */
     uint64_t refused;              /* where a key's server does not decide: the one that it has refused last */
-    struct slice_add slice;        /* the add under way */
-    uint64_t clears[];             /* other epochs that had been seen by then, a slice each. Behind it lies `older` */
+    union {
+        unsigned char clock_text[32]; /* of TIME: two numbers; or */
+        struct slice_add slice;       /* the add under way */
+    };
+    uint64_t clears[]; /* other epochs that had been seen by then, a slice each. Behind it lies `older` */
 };
 
 #endif

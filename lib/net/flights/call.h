@@ -25,23 +25,23 @@ struct call {
     uint64_t slow_ns;       /* the round trip of the last proof */
     uint64_t deadline;      /* 0: none */
     uint64_t retry_until;   /* 0: nothing has failed since the last answer */
-    unsigned late;          /* 1: its answer was old at the read; 2: the next one, too: the server is slow */
-    unsigned attempts;      /* to send again, since the last answer */
-    unsigned tried;         /* for the error's words: sendings of what it failed of; 0: one */
     uint64_t restarts; /* the store's as its first command was carried out; UINT64_MAX: call_note_loss was called */
+    unsigned late;     /* 1: its answer was old at the read; 2: the next one, too: the server is slow */
+    unsigned attempts; /* to send again, since the last answer */
+    unsigned tried;    /* for the error's words: sendings of what it failed of; 0: one */
     unsigned sent;     /* flights that went to a connection; those that wait for its greeting did not */
     unsigned flights;  /* so many were made; */
     unsigned alive;    /* those that have not ended */
     unsigned replicas_left; /* nodes whose answer to WAIT is to come */
-    bool wait_asked;        /* WAIT was sent, at the end */
-    bool keeps;             /* it was sent in the middle; */
-    bool unkept;            /* and then a server was lost: the task fails, so that it ends and begins again */
-    bool anew;              /* it began again, as a server was lost: from then on no answer is progress */
-    bool at_primary;        /* replicas are not asked: one did not know the filter */
-    bool astray;            /* it has failed, and no locations were known while it took back its writes */
-    bool runnable;          /* in carrier.runnable */
-    bool drops;             /* its flights that wait for a connection are about to end */
-    bool done;
+    bool wait_asked : 1;    /* WAIT was sent, at the end */
+    bool keeps : 1;         /* it was sent in the middle; */
+    bool unkept : 1;        /* and then a server was lost: the task fails, so that it ends and begins again */
+    bool anew : 1;          /* it began again, as a server was lost: from then on no answer is progress */
+    bool at_primary : 1;    /* replicas are not asked: one did not know the filter */
+    bool astray : 1;        /* it has failed, and no locations were known while it took back its writes */
+    bool runnable : 1;      /* in carrier.runnable */
+    bool drops : 1;         /* its flights that wait for a connection are about to end */
+    bool done : 1;
     const struct node *at;   /* where it failed, */
     uint64_t revivals;       /* and as many connections had been made for failed calls by then */
     uint64_t nodes;          /* that carried out commands of it: a bit for each number modulo 64; 0: none did */
