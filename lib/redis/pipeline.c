@@ -59,6 +59,20 @@ static uint32_t index_item(const struct walk *walk, const struct hasher *hasher,
     return hasher_offsets(hasher, &chunk->values[VALUES * i], bits);
 }
 
+/* The bits of one item stay where it was hashed. (For the answers of several links that are blocks all are kept.) */
+static bool has_one_item(const struct walk *walk)
+{
+    return walk->n == 1 && (walk->links == 1 || walk->encoding->answer_bytes == 0);
+}
+
+void pipeline_index(const struct walk *walk, const struct run *run)
+{
+    if (!has_one_item(walk))
+        return;
+    const struct hasher hasher = positions_hasher(walk->in[run->link].link->spec);
+    (void)hasher_offsets(&hasher, walk->chunk.values, walk->chunk.bits);
+}
+
 /* Takes the next items; or the next link for the same ones. */
 static void next_chunk(struct walk *walk)
 {
@@ -133,7 +147,7 @@ static void put_item(struct walk *walk, struct pipeline *pipeline, uint64_t plac
         *run = (struct run){.link = walk->chunk.link,
                             .segment = segment,
                             .first = pipeline->items,
-                            .bits = pipeline->bits + at,
+                            .bits = has_one_item(walk) ? walk->chunk.bits : pipeline->bits + at,
                             .known = pipeline->known + at,
                             .order = pipeline->order,
                             .from = pipeline->from,
@@ -143,7 +157,8 @@ static void put_item(struct walk *walk, struct pipeline *pipeline, uint64_t plac
     run->items++;
     pipeline->item[pipeline->items++] = (uint32_t)(walk->chunk.base - pipeline->base) + item;
     pipeline->used += k;
-    memcpy(pipeline->bits + at, walk->chunk.bits + (size_t)walk->chunk.at[item] * k, k * sizeof *pipeline->bits);
+    if (!has_one_item(walk))
+        memcpy(pipeline->bits + at, walk->chunk.bits + (size_t)walk->chunk.at[item] * k, k * sizeof *pipeline->bits);
     memset(pipeline->known + at, BIT_UNKNOWN, k);
 }
 
@@ -293,7 +308,7 @@ static size_t lay_out(struct walk *walk, const struct link *first, uint32_t k, b
     walk->chunk.bits = take_array_of(memory, &used, walk->chunk_items * k, sizeof *walk->chunk.bits);
     walk->chunk.order = take_array_of(memory, &used, walk->chunk_items, sizeof *walk->chunk.order);
     for (unsigned w = 0; w < walk->pipelined; w++) {
-        of.bits = take_array_of(memory, &used, items * k, sizeof *of.bits);
+        of.bits = take_array_of(memory, &used, has_one_item(walk) ? 0 : items * k, sizeof *of.bits);
         of.run = take_array_of(memory, &used, runs, sizeof *of.run);
         of.item = take_array_of(memory, &used, items, sizeof *of.item);
         of.answers = take_array_of(memory, &used, walk->keys, sizeof *of.answers);

@@ -82,6 +82,8 @@ static void write_exchange(struct walk *walk, struct outbox *outbox, uint32_t ta
     if (encoding->sets && link->bare)
         ask_guards(walk, link, outbox, i);
     walk->before = (uint32_t)(outbox->commands.count - first);
+    if (walk->links > 1)
+        pipeline_index(walk, run);
     encoding->ask(encoding, link, &outbox->commands, key, run, i);
     walk->pipelines[tag & 1].answers[tag >> 1] = (uint32_t)(outbox->commands.count - first) - walk->before;
     if (!encoding->proves)
@@ -245,6 +247,8 @@ static void learn_run(const struct walk *walk, const struct pipeline *pipeline, 
     const unsigned char *absent = walk->encoding->sets ? NULL : walk->missing;
     uint32_t from = 0;
 
+    if (near != NULL && walk->links > 1)
+        pipeline_index(walk, run);
     for (uint32_t i = 0; near != NULL && i <= run->items; i++)
         if (i == run->items || (absent != NULL && flags_has(absent, flag_of(walk, pipeline, run, i)))) {
             bits_put(near, run->segment, run->bits + (size_t)from * link->link->spec->hashes, i - from);

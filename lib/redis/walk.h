@@ -99,6 +99,9 @@ bool pipeline_make(struct walk *, struct link *, bool answers);
 /* Puts the next items into a pipeline. False: none is left. */
 bool pipeline_fill(struct walk *, struct pipeline *);
 
+/* Before the bits of a run are read, of several links: computes them again from the item's digest, if they share a place. */
+void pipeline_index(const struct walk *, const struct run *);
+
 /* undo.c: the step of an add whose guard was not good. */
 void walk_undo(struct talk *, struct outbox *);
 
