@@ -273,6 +273,7 @@ static void estimate(struct walk *walk, const struct link *first, const struct m
                          most_runs(walk, first) * walk->guard_bytes;
     const bool one = bytes < PIPELINE_BYTES_LEAST && entries <= walk->pipeline_items && walk->n <= walk->chunk_items;
     walk->pipelined = one ? 1 : WALK_PIPELINES; /* one that is not full has all */
+    walk->together = one && !encoding->sets && !walk_by_key(walk) && !encoding->once && !first->server->clustered;
 }
 
 /* Takes `count` elements from `memory`, or only counts if that is NULL. A call of one item has a dozen small arrays: so

@@ -14,6 +14,8 @@
 
 void outbox_begin_slot(struct outbox *outbox, uint32_t tag, uint16_t slot)
 {
+    if (outbox->joins)
+        return;
     if (outbox->count == outbox->room) {
         const size_t room = outbox->room * 2 + 8;
         struct exchange *exchanges = alloc.realloc(outbox->exchanges, room * sizeof *exchanges);
@@ -44,11 +46,11 @@ void outbox_end_into(struct outbox *outbox, uint32_t index, void *bulk, size_t r
     if (outbox->commands.failed)
         return;
     struct exchange *exchange = outbox_last(outbox);
-    exchange->replies = (uint32_t)(outbox->commands.count - outbox->counted);
-    exchange->end = (uint32_t)outbox->commands.len;
     exchange->bulk = bulk;
     exchange->bulk_room = (uint32_t)room;
-    exchange->bulk_index = index;
+    exchange->bulk_index = exchange->replies + index;
+    exchange->replies += (uint32_t)(outbox->commands.count - outbox->counted);
+    exchange->end = (uint32_t)outbox->commands.len;
     outbox->counted = outbox->commands.count;
 }
 
@@ -477,6 +479,13 @@ bool task_take_guard(struct task *task, uint32_t tag, const struct reply *reply)
 
     take_said(task, inner);
     return good;
+}
+
+void task_remake(struct task *task, struct outbox *outbox)
+{
+    struct talk *talk = innermost(task);
+
+    talk->remake(talk, outbox);
 }
 
 void task_reply(struct task *task, uint32_t tag, uint32_t index, const struct reply *reply)

@@ -61,6 +61,7 @@ struct exchange {
                              sent again as a whole */
     bool spare : 1; /* the task can do without it: if its answer is lost, its replies are NULL, and none has failed */
     bool replaceable : 1; /* the task has another way: a refusal_is_of_size is told at once */
+    bool remade : 1;      /* no copy of its commands is kept: its talk writes them again whenever it is sent */
 };
 
 /* Its replies, as the task counts them. */
@@ -74,6 +75,7 @@ struct outbox {
     struct exchange *exchanges;
     size_t count, room;
     size_t counted; /* commands of the exchanges so far */
+    bool joins;     /* what begins goes on with the last exchange: all of it is for one server */
 };
 
 /* Between the two, commands are written to outbox->commands. Those on no key go to the
@@ -137,6 +139,7 @@ struct task {
 enum task_next task_next(struct task *, struct outbox *);
 void task_reply(struct task *, uint32_t tag, uint32_t index, const struct reply *);
 bool task_take_guard(struct task *, uint32_t tag, const struct reply *);
+void task_remake(struct task *, struct outbox *); /* writes the exchange that is `remade` */
 
 /* Notes a failure, unless there has been one. */
 __attribute__((format(printf, 3, 4))) void task_fail(struct task *, hibloom_status, const char *format, ...);
@@ -242,6 +245,7 @@ struct talk {
     talk_take *take;
     void (*answered)(struct talk *, unsigned number); /* a pipeline is, wholly; NULL: nothing to do then */
     talk_step *cleanup;
+    talk_step *remake;       /* writes its one exchange again, where that is `remade` */
     uint64_t begun_ns;       /* by the clock: what a guard proves of a key it proves of no time before that */
     uint32_t outstanding[2]; /* replies, by the pipeline's number; all in [0] where there are none */
     bool pipelined : 1;      /* what is outstanding goes by pipelines */

@@ -98,6 +98,14 @@ static void write_exchange(struct walk *walk, struct outbox *outbox, uint32_t ta
     exchange->once = encoding->once;
 }
 
+/* Bits that an answer tells of, without each_key. */
+static uint32_t bits_of_answer(const struct walk *walk, const struct run *run)
+{
+    const uint32_t k = walk->in[run->link].link->spec->hashes;
+
+    return walk->encoding->each_bit ? 1 : walk->encoding->several ? encoding_bitfield_items(k) * k : k;
+}
+
 /* Writes the runs of a pipeline again that need it. Was there any? */
 static bool write_resends(struct walk *walk, struct outbox *outbox, unsigned number)
 {
@@ -113,6 +121,52 @@ static bool write_resends(struct walk *walk, struct outbox *outbox, unsigned num
     return any;
 }
 
+static inline void write_runs(struct walk *walk, struct outbox *outbox, unsigned number)
+{
+    struct pipeline *pipeline = &walk->pipelines[number];
+
+    if (walk->encoding->each_key)
+        for (uint32_t i = 0; i < walk->keys; i++) {
+            if (has_bits_in(pipeline->run, i))
+                write_exchange(walk, outbox, i << 1 | number, pipeline->run, i);
+        }
+    else
+        for (uint32_t r = 0; r < pipeline->runs; r++)
+            write_exchange(walk, outbox, r << 1 | number, &pipeline->run[r], pipeline->run[r].segment);
+}
+
+static void ask_aside(struct walk *walk, struct outbox *outbox, unsigned number)
+{
+    if (walk->aside != NULL)
+        walk->aside->ask(&walk->talk, outbox, tag_of_aside(walk) << 1 | number);
+}
+
+static void remake(struct talk *talk, struct outbox *outbox)
+{
+    write_runs(walk_of(talk), outbox, 0);
+    ask_aside(walk_of(talk), outbox, 0);
+}
+
+/* One exchange of all runs, and of what is asked aside. The commands of the runs are only counted: `remake` writes them. */
+static void count_together(struct walk *walk, struct outbox *outbox)
+{
+    const struct pipeline *pipeline = walk->pipelines;
+    const struct link *link = walk->in[pipeline->run->link].link;
+
+    (void)link_begin(link, outbox, 0, pipeline->run->segment, KEY_NAME);
+    outbox->joins = true;
+    for (uint32_t r = 0; r < pipeline->runs; r++) {
+        const struct run *run = &pipeline->run[r];
+        const uint32_t bits = run->items * walk->in[run->link].link->spec->hashes, each = bits_of_answer(walk, run);
+        pipeline->answers[r] = (bits + each - 1) / each;
+        outbox->commands.count += pipeline->answers[r] + guard_replies(link);
+    }
+    outbox_end(outbox);
+    ask_aside(walk, outbox, 0);
+    outbox->joins = outbox_last(outbox)->proof = false;
+    outbox_last(outbox)->anew = outbox_last(outbox)->remade = true;
+}
+
 static bool write_pipeline(struct talk *talk, struct outbox *outbox, unsigned number)
 {
     struct walk *walk = walk_of(talk);
@@ -124,21 +178,18 @@ static bool write_pipeline(struct talk *talk, struct outbox *outbox, unsigned nu
         return true;
     if (!pipeline_fill(walk, pipeline)) /* nobody else sends the other one's runs again */
         return walk->pipelined > 1 && talk->outstanding[number ^ 1] == 0 && write_resends(walk, outbox, number ^ 1);
-    walk->started = true;
     walk->last = (uint8_t)number;
     memset(pipeline->proven, 0, walk->keys);
-    if (walk->encoding->each_key)
-        for (uint32_t i = 0; i < walk->keys; i++) {
-            if (has_bits_in(pipeline->run, i))
-                write_exchange(walk, outbox, i << 1 | number, pipeline->run, i);
-        }
+    if (walk->together)
+        count_together(walk, outbox);
     else
-        for (uint32_t r = 0; r < pipeline->runs; r++)
-            write_exchange(walk, outbox, r << 1 | number, &pipeline->run[r], pipeline->run[r].segment);
+        write_runs(walk, outbox, number);
     guard_ask_config(talk->task.link, outbox, tag_of_config(walk) << 1 | number);
-    if (walk->aside != NULL && !walk->asked_aside)
-        walk->aside->ask(talk, outbox, tag_of_aside(walk) << 1 | number);
-    walk->asked_aside = true;
+    if (!walk->started && !walk->together)
+        ask_aside(walk, outbox, number);
+    walk->started = true;
+    if (walk->slice != NULL && walk->pipelined == 1 && outbox->count == 1)
+        outbox_last(outbox)->remade = true;
     return true;
 }
 
@@ -147,12 +198,10 @@ static bool write_pipeline(struct talk *talk, struct outbox *outbox, unsigned nu
 /* The first bit of a run that a reply on key i is about. */
 static size_t answered_bit(const struct walk *walk, const struct run *run, uint32_t i, uint32_t answer)
 {
-    const struct encoding *encoding = walk->encoding;
-    const uint32_t k = walk->in[run->link].link->spec->hashes;
-
-    if (encoding->each_key)
-        return run->order != NULL ? run->order[run->from[i] + answer] : (size_t)answer * k + i;
-    return (size_t)answer * (encoding->each_bit ? 1 : encoding->several ? encoding_bitfield_items(k) * k : k);
+    if (walk->encoding->each_key)
+        return run->order != NULL ? run->order[run->from[i] + answer]
+                                  : (size_t)answer * walk->in[run->link].link->spec->hashes + i;
+    return (size_t)answer * bits_of_answer(walk, run);
 }
 
 #define CLEARS_MOST 16u /* between the pipelines of one call */
@@ -180,15 +229,19 @@ static void take(struct talk *talk, uint32_t tag, uint32_t index, const struct r
         (void)guard_take(talk, talk->task.link->count, index, reply);
         return;
     }
-    if (tag >> 1 == tag_of_aside(walk)) {
+    const uint32_t guards = guard_replies(walk->in->link);
+    uint32_t at = tag >> 1;
+    for (; walk->together && at < pipeline->runs && index >= pipeline->answers[at] + guards; at++)
+        index -= pipeline->answers[at] + guards;
+    if (at == (walk->together ? pipeline->runs : tag_of_aside(walk))) {
         if (turn_to(walk, walk->aside->of_last ? walk->links - 1 : 0))
             walk->aside->take(talk, 0, index, reply);
         return;
     }
     const bool each_key = walk->encoding->each_key;
-    struct run *run = each_key ? pipeline->run : &pipeline->run[tag >> 1];
-    const uint32_t i = each_key ? tag >> 1 : run->segment, answer = index - walk->before;
-    const uint32_t answers = pipeline->answers[tag >> 1];
+    struct run *run = each_key ? pipeline->run : &pipeline->run[at];
+    const uint32_t i = each_key ? at : run->segment, answer = index - walk->before;
+    const uint32_t answers = pipeline->answers[at];
 
     if (!turn_to(walk, run->link))
         return;
@@ -196,22 +249,22 @@ static void take(struct talk *talk, uint32_t tag, uint32_t index, const struct r
         take_nothing_done(talk, run, i, reply);
         return;
     }
-    run->cut = run->cut && index > walk->before;
+    if (index == walk->before) /* the first one, also of an exchange that is sent again */
+        pipeline->proven[at] = run->cut = false;
     if (index >= walk->before && answer < answers) {
         walk->encoding->take(&talk->task, run, i, answered_bit(walk, run, i, answer), reply);
         return;
     }
-    const uint32_t per_key = guard_replies(talk->task.link);
     if (index < walk->before) {
-        guard_take_before(talk, guarded_key(walk, i, index), index % per_key, reply);
+        guard_take_before(talk, guarded_key(walk, i, index), index % guards, reply);
     } else {
         const uint32_t guard = answer - answers, key = guarded_key(walk, i, guard);
-        const uint32_t at = walk->encoding->all_keys ? key : tag >> 1;
+        unsigned char *const proven = &pipeline->proven[walk->encoding->all_keys ? key : at];
         if (!has_bits_in(run, key))
-            guard_take_before(talk, key, guard % per_key, reply);
-        else if (guard_take(talk, key, guard % per_key, reply))
-            pipeline->proven[at] = 1;
-        if (pipeline->proven[at] && run->cut)
+            guard_take_before(talk, key, guard % guards, reply);
+        else if (guard_take(talk, key, guard % guards, reply))
+            *proven = 1;
+        if (*proven && run->cut)
             task_unexpected(&talk->task);
     }
 }
@@ -349,7 +402,7 @@ static void rewind_chunk(struct walk *walk)
 {
     walk->chunk.base = walk->chunk.end = 0;
     walk->chunk.link = walk->chunk.items = walk->chunk.next = 0;
-    walk->asked_aside = walk->started = false;
+    walk->started = false;
 }
 
 static void look_again(struct task *task)
@@ -390,6 +443,7 @@ static void begin(struct walk *walk, struct link *link, uint32_t links, const st
     memset(walk, 0, sizeof *walk);
     talk_begin(&walk->talk, link, start);
     walk->talk.task.release = release;
+    walk->talk.remake = remake;
     walk->encoding = encoding;
     walk->items = items;
     walk->n = n;

@@ -78,7 +78,7 @@ struct walk {
     uint8_t last;                                   /* the one that was written */
     uint8_t clears;                                 /* seen in between: each made it send something again */
     bool started;                                   /* a pipeline was written */
-    bool asked_aside;
+    bool together; /* the exchanges of a look are one: its runs, and then what is asked aside */
 };
 
 /* Has each exchange, or the one, bits of all items? */

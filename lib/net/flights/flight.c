@@ -54,8 +54,9 @@ static struct flight *take_spare(struct flight_pool *pool, size_t len)
 struct flight *flight_new(struct flight_pool *pool, struct call *call, enum flight_kind kind,
                           const struct exchange *exchange, const char *bytes, size_t len)
 {
-    struct flight *flight = take_spare(pool, len);
-    const size_t room = flight != NULL ? flight->room : len;
+    const size_t kept = exchange->remade ? 0 : len;
+    struct flight *flight = take_spare(pool, kept);
+    const size_t room = flight != NULL ? flight->room : kept;
 
     if (flight == NULL)
         flight = alloc.malloc(sizeof *flight + room);
@@ -71,8 +72,8 @@ struct flight *flight_new(struct flight_pool *pool, struct call *call, enum flig
                               .doubtful = NO_COMMAND,
                               .len = (uint32_t)len,
                               .room = (uint32_t)room};
-    if (len > 0)
-        memcpy(flight->bytes, bytes, len);
+    if (kept > 0)
+        memcpy(flight->bytes, bytes, kept);
     return flight;
 }
 
@@ -102,7 +103,7 @@ void flight_free(struct flight_pool *pool, struct flight *flight)
     if (flight->call != NULL)
         flight->call->alive--;
     alloc.free(flight->words);
-    if (flight->kind == FLIGHT_GREETING || pool->bytes + flight->room > POOL_BYTES) {
+    if (flight->kind == FLIGHT_GREETING || flight->room == 0 || pool->bytes + flight->room > POOL_BYTES) {
         scrap(flight);
         return;
     }
@@ -120,12 +121,12 @@ void flight_pool_free(struct flight_pool *pool)
     pool->bytes = 0;
 }
 
-size_t flight_from(const struct flight *flight)
+size_t flight_from(const struct flight *flight, const char *bytes)
 {
     size_t at = 0;
 
     for (uint32_t i = 0; i < flight->index; i++)
-        at += command_length(flight->bytes + at, flight->len - at);
+        at += command_length(bytes + at, flight->len - at);
     return at;
 }
 

@@ -2,7 +2,7 @@
  *
  * A copy of each exchange is kept until its last reply has come. So commands that were lost, or
  * refused for now, can be sent again. That begins with the first one whose reply the task has
- * not seen, or with the first one of all (exchange.anew). */
+ * not seen, or with the first one of all (exchange.anew). If it is `remade`, its task writes it each time it is sent. */
 #ifndef HIBLOOM_FLIGHT_H
 #define HIBLOOM_FLIGHT_H
 
@@ -54,7 +54,7 @@ struct flight {
     uint32_t carried_out; /* first command behind it that was carried out; NO_COMMAND: none */
     uint32_t doubtful;    /* from this command on, they may have been carried out before; NO_COMMAND: none */
     uint32_t len, room;   /* a few pipelines' bytes, or a list of keys, at most */
-    char bytes[];
+    char bytes[];         /* none of an exchange that is `remade` */
 };
 
 void flights_put(struct flights *, struct flight *);
@@ -72,8 +72,8 @@ struct flight *flight_of(struct flight_pool *, struct call *, enum flight_kind, 
 void flight_free(struct flight_pool *, struct flight *);
 void flight_pool_free(struct flight_pool *);
 
-/* Where the commands begin whose replies have not been delivered. */
-size_t flight_from(const struct flight *);
+/* Where in its bytes the commands begin whose replies have not been delivered. */
+size_t flight_from(const struct flight *, const char *bytes);
 
 /* A flight that waits, or is sent again, first sends its guard alone. The guard's answer has
  * come. */

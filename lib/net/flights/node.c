@@ -73,13 +73,23 @@ static void prove_again(const struct node *node, struct flight *flight)
     flight_begin_proof(flight);
 }
 
+/* The outbox, where no step writes meanwhile, tells if there is no memory. */
 static void write_flight(struct carrier *c, struct node *node, struct flight *flight)
 {
     static const char asking[] = "*1\r\n$6\r\nASKING\r\n";
     hibloom_stats *stats = &c->store.server.stats;
 
     prove_again(node, flight);
-    size_t at = flight_from(flight);
+    const char *bytes = flight->bytes;
+    if (flight->exchange.remade && !c->outbox.commands.failed) {
+        outbox_empty(&c->outbox);
+        task_remake(flight->call->task, &c->outbox);
+        bytes = c->outbox.commands.bytes;
+        flight->len = (uint32_t)c->outbox.commands.len;
+    }
+    if (c->outbox.commands.failed)
+        return;
+    size_t at = flight_from(flight, bytes);
     flight->proof_ns = clock_now_ns();
     stats->commands += flight->exchange.replies - flight->index;
     stats->bytes_sent += flight->len - at + flight->exchange.payload_len;
@@ -91,13 +101,13 @@ static void write_flight(struct carrier *c, struct node *node, struct flight *fl
         at = flight->len;
     }
     while (flight->asking && at < flight->len) {
-        const size_t len = command_length(flight->bytes + at, flight->len - at);
+        const size_t len = command_length(bytes + at, flight->len - at);
         c->pipes->put(node, asking, sizeof asking - 1);
-        c->pipes->put(node, flight->bytes + at, len);
+        c->pipes->put(node, bytes + at, len);
         at += len;
     }
     if (at < flight->len)
-        c->pipes->put(node, flight->bytes + at, flight->len - at);
+        c->pipes->put(node, bytes + at, flight->len - at);
 }
 
 hibloom_status node_greet(struct carrier *c, struct node *node)
@@ -168,10 +178,12 @@ hibloom_status node_flush(struct carrier *c, struct node *node, struct error *er
 {
     for (struct flight *flight = node->unwritten; flight != NULL; flight = flight->next)
         write_flight(c, node, flight);
+    const bool failed = c->outbox.commands.failed;
+    outbox_empty(&c->outbox);
     node->unwritten = NULL;
     node->unwritten_bytes = 0;
     c->store.server.stats.round_trips++;
-    return c->pipes->flush(c, node, error);
+    return failed ? error_set(error, HIBLOOM_ENOMEM, "out of memory") : c->pipes->flush(c, node, error);
 }
 
 static void fail_flights(struct carrier *c, struct node *node, struct flights *flights, hibloom_status status,
