@@ -108,7 +108,8 @@ void check_left(const struct call *c, bool unclean)
         check_room(c, unclean);
     if (c->verb == VERB_REPAIR && c->alone && world.faults == c->faults && n->seen.status == HIBLOOM_ECORRUPT &&
         !kind_of(c->name)->growing && !world.stale[c->client] && !n->expire_failed && !n->crossed && !n->crowded &&
-        !commands_may_be_late() /* else other keys may go first */)
+        !commands_may_be_late() /* else other keys may go first */ &&
+        world.plan->latency_us != FAR_US /* or meanwhile */)
         fail_call(c, "'%s' was repaired, but is damaged", oracle_name(c->name));
     if (bare || caused(CAUSE_KEYS, 1) || caused(CAUSE_LOSS, 1) || caused(CAUSE_KILL, 1) || world.stale[c->client])
         return;
