@@ -322,11 +322,11 @@ static const char *const texts[] = {
 
 /* KEYS: into, two that are temporary, and where bits come from another filter
  * its key. ARGV then: offset, the bytes to OR there; or '', the offset of from's
- * trailer, its identity, how many bytes. Gives 1; 0 if into is another key, -1 if
- * from is. Where into has no bit yet, as in a bulk load, nothing is ORed. Else the
+ * trailer, its identity, how many bytes. Gives 1; 0 if into is another key, or not ready, -1 if
+ * from is another one. Where into has no bit yet, as in a bulk load, nothing is ORed. Else the
  * first write is the first temporary key, so that is what a full server refuses. */
 [SCRIPT_MERGE_PART] = COMMON
-    "if not is(trailer, ARGV[2]) then return 0 end\n"
+    "if not is(trailer, ARGV[2]) or (trailer and not trailer:sub(38, 38):match('[gr]')) then return 0 end\n"
     "local from, more, failed = tonumber(ARGV[3]), ARGV[4], nil\n"
     "if KEYS[4] then\n"
     "  if not is(trailer_at(KEYS[4], tonumber(ARGV[5])), ARGV[6]) then return -1 end\n"
