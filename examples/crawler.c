@@ -15,8 +15,9 @@
  *                   sending a mail is. It is what "claim" does.
  *
  * With retry= a call goes on after a lost connection, and a claim whose answer was lost counts as new. So an item may
- * be worked on twice, and is never lost. If twice is worse than never, leave retry= out. A claim that fails because a
- * part of the filter was lost is made again. Some items that it had put in are then new to nobody. */
+ * be worked on twice, and is never lost. If twice is worse than never, leave retry= out. If neither may be, keep a list
+ * beside the filter: docs/failures.md says how. A claim that fails because a part of the filter was lost is made again.
+ * Some items that it had put in are then new to nobody. */
 #include <hibloom/hibloom.h>
 
 #include <stdio.h>

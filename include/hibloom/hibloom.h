@@ -308,11 +308,11 @@ typedef struct hibloom_item {
 } hibloom_item;
 
 /* Adds. is_new, if not NULL: whether a bit of the item was not set before. If several processes add one item at once,
- * exactly one gets true. That is exact unless an answer was lost, or the server evicts keys. "Not new" may be a false
- * positive. An item that the spec excludes is not added and is not new. EINVAL: the item is no valid UTF-8, and the
- * codec wants that. ERANGE: a growing filter can grow no more. ENOTSUP: is_new on a filter of which an item has several
- * keys, on a cluster and without a {tag}. Round trips: one, and one more if the last proof is older than 100 ms; a
- * growing filter of several links takes two. */
+ * exactly one gets true. That is exact unless an answer was lost, or the server evicts keys or forgets adds. "Not new"
+ * may be a false positive. An item that the spec excludes is not added and is not new. EINVAL: the item is no valid
+ * UTF-8, and the codec wants that. ERANGE: a growing filter can grow no more. ENOTSUP: is_new on a filter of which an
+ * item has several keys, on a cluster and without a {tag}. Round trips: one, and one more if the last proof is older
+ * than 100 ms; a growing filter of several links takes two. */
 HIBLOOM_CHECKED hibloom_status hibloom_add(hibloom *filter, const void *item, size_t len, bool *is_new);
 
 /* Whether an item may be in: false is certain. EINVAL: as hibloom_add. One round trip. */
