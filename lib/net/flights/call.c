@@ -141,7 +141,7 @@ void call_end_flight(struct carrier *c, struct flight *flight)
     flight_end_proof(flight);
     if (flight->index < flight->delivered)
         flight->index = flight->delivered;
-    if (flight->exchange.guarded && flight->at == NULL && flight->index == 0 && flight->doubtful == NO_COMMAND)
+    if (flight->exchange.guarded && !flight->written && flight->index == 0 && flight->doubtful == NO_COMMAND)
         (void)task_take_guard(call->task, flight->exchange.tag, NULL);
     if (flight->kind == FLIGHT_TASK)
         for (; flight->index < replies; flight->index++)

@@ -14,8 +14,8 @@ struct touched {
 };
 
 struct call {
-    LIST_HEAD(proving, flight) proving; /* those of which the guard goes alone */
-    TAILQ_ENTRY(call) in_calls;         /* those under way, or those that have ended */
+    LIST_HEAD(first, flight) first; /* those that go before later ones: a guard went alone */
+    TAILQ_ENTRY(call) in_calls;     /* those under way, or those that have ended */
     TAILQ_ENTRY(call) in_runnable, in_asleep;
     uint64_t number; /* no other call of the store has it */
     struct task *task;

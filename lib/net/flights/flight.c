@@ -88,6 +88,13 @@ struct flight *flight_of(struct flight_pool *pool, struct call *call, enum fligh
     return flight;
 }
 
+static void let_others_go(struct flight *flight)
+{
+    if (flight->goes_first)
+        LIST_REMOVE(flight, in_first);
+    flight->goes_first = false;
+}
+
 /* A password or a seed may be in its commands. */
 static void scrap(struct flight *flight)
 {
@@ -99,7 +106,7 @@ void flight_free(struct flight_pool *pool, struct flight *flight)
 {
     if (flight == NULL)
         return;
-    flight_end_proof(flight);
+    let_others_go(flight);
     if (flight->call != NULL)
         flight->call->alive--;
     alloc.free(flight->words);
@@ -137,8 +144,9 @@ void flight_begin_proof(struct flight *flight)
 
     if (!flight->exchange.guarded || flight->index >= last)
         return;
-    if (flight->call != NULL)
-        LIST_INSERT_HEAD(&flight->call->proving, flight, in_proving);
+    if (!flight->goes_first)
+        LIST_INSERT_HEAD(&flight->call->first, flight, in_first);
+    flight->goes_first = true;
     flight->proving = true;
     flight->at = NULL;
     flight->resume = flight->index;
@@ -151,9 +159,15 @@ void flight_end_proof(struct flight *flight)
         return;
     flight->index = flight->resume;
     flight->proving = false;
-    flight->at = NULL;
-    if (flight->call != NULL)
-        LIST_REMOVE(flight, in_proving);
+}
+
+void flight_note_written(struct flight *flight, const struct node *node)
+{
+    flight->at = node;
+    if (flight->proving)
+        return;
+    flight->written = true;
+    let_others_go(flight);
 }
 
 uint32_t flight_resend(struct flight *flight, bool lost)
@@ -169,7 +183,7 @@ uint32_t flight_resend(struct flight *flight, bool lost)
     }
     flight->carried_out = NO_COMMAND;
     flight->held = 0;
-    flight->asked = flight->asking = false;
+    flight->asked = flight->asking = flight->written = false;
     flight->at = flight->to = NULL;
     alloc.free(flight->words);
     flight->words = NULL;

@@ -28,10 +28,11 @@ struct flight_pool {
 
 struct flight {
     struct flight *next;
-    LIST_ENTRY(flight) in_proving;
-    struct call *call;     /* NULL: none waits for it */
-    const struct node *at; /* it was written there; NULL: it is to be written, or to be sent again */
-    struct node *to;       /* only there: redirected, or a write in front of WAIT; NULL: where its slot is */
+    LIST_ENTRY(flight) in_first;
+    struct call *call; /* NULL: none waits for it */
+    const struct node
+        *at;         /* it was written there, or its guard alone; NULL: it is to be written, or to be sent again */
+    struct node *to; /* only there: redirected, or a write in front of WAIT; NULL: where its slot is */
     struct exchange exchange;
     uint64_t proof_ns;  /* when it was written last, or its last command alone; 0: never */
     uint64_t seen_ns;   /* its filter was there then, as the call or its guard has heard */
@@ -48,6 +49,8 @@ struct flight {
     bool asked : 1;       /* whose reply has come */
     bool unavailable : 1; /* the task has been told that the server cannot serve now */
     bool at_primary : 1;  /* and not at a replica, which did not know */
+    bool written : 1;     /* and not only its guard */
+    bool goes_first : 1;  /* its guard went alone, and it is not written since: in call.first */
     bool proving : 1;     /* its last command goes alone (exchange.guarded); */
     bool proven_late : 1; /* its answer was old at the read, and it was sent again; */
     uint32_t resume;      /* then it goes on with the reply of this number */
@@ -79,6 +82,9 @@ size_t flight_from(const struct flight *, const char *bytes);
  * come. */
 void flight_begin_proof(struct flight *);
 void flight_end_proof(struct flight *);
+
+/* Its bytes, or those of its guard alone, are on their way. */
+void flight_note_written(struct flight *, const struct node *);
 
 /* Was its guard answered, and nothing of it written since? */
 static inline bool flight_is_proven(const struct flight *flight)

@@ -39,13 +39,13 @@ void node_send(struct carrier *c, struct node *node, struct flight *flight)
         flight->call->sent++;
 }
 
-/* Is an earlier one of its call there whose guard went alone? Then the rest of that one would come behind it, and items
- * would be asked for in another order than they were given. */
+/* Is an earlier one of its call there whose guard went alone, and which is not written yet? Then the rest of that one would
+ * come behind it, and items would be asked for in another order than they were given. */
 static bool overtakes(const struct node *node, const struct flight *flight)
 {
-    const struct flight *at = LIST_FIRST(&flight->call->proving);
+    const struct flight *at = LIST_FIRST(&flight->call->first);
 
-    for (; at != NULL; at = LIST_NEXT(at, in_proving))
+    for (; at != NULL; at = LIST_NEXT(at, in_first))
         if (at->at == node && at->order < flight->order)
             return true;
     return false;
@@ -93,7 +93,7 @@ static void write_flight(struct carrier *c, struct node *node, struct flight *fl
     flight->proof_ns = clock_now_ns();
     stats->commands += flight->exchange.replies - flight->index;
     stats->bytes_sent += flight->len - at + flight->exchange.payload_len;
-    flight->at = node;
+    flight_note_written(flight, node);
     if (flight->exchange.payload != NULL) {
         if (flight->asking)
             c->pipes->put(node, asking, sizeof asking - 1);
