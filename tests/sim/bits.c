@@ -1,6 +1,8 @@
 /* bits.c: the simulated server's commands on bits and fields of bits. */
 #include "sim/commands.h"
 
+#include <stdlib.h>
+
 /* ---- Bits ------------------------------------------------------------------------------------- */
 
 /* "#5" is the fifth of a field so wide; 0: no such form. */
