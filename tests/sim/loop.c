@@ -46,11 +46,12 @@ static int watch(void *data, int fd, int events, void **slot, hibloom_store *sto
     loop->store = store;
     if (watched == NULL && loop->count == SOCKETS_MAX)
         net_die("more connections on a loop than it has room for");
-    if (watched == NULL)
+    if (watched == NULL) {
         watched = &loop->watched[loop->count++];
-    *watched = (struct pollfd){
-        .fd = fd,
-        .events = (short)(((events & HIBLOOM_READ) != 0 ? POLLIN : 0) | ((events & HIBLOOM_WRITE) != 0 ? POLLOUT : 0))};
+        *watched = (struct pollfd){.fd = fd};
+    }
+    watched->events = (short)(((events & HIBLOOM_READ) != 0 ? POLLIN : 0) |
+                              ((events & HIBLOOM_WRITE) != 0 ? POLLOUT : 0));
     if (events == 0)
         *watched = loop->watched[--loop->count];
     return 0;
@@ -70,16 +71,16 @@ hibloom_loop loop_functions(struct loop *loop)
     return (hibloom_loop){sizeof(hibloom_loop), loop, watch, set_timer};
 }
 
-/* An earlier event may have closed it, or freed the store. */
-static void handle(struct loop *loop, const struct pollfd *ready)
+/* An earlier event may have closed it, or freed the store. What has its number since has seen no event. */
+static void handle(struct loop *loop, int fd)
 {
-    const struct pollfd *watched = find(loop, ready->fd);
+    const struct pollfd *watched = find(loop, fd);
     const short broken = POLLERR | POLLHUP;
 
-    if (watched == NULL || ready->revents == 0)
+    if (watched == NULL || watched->revents == 0)
         return;
-    const short came = (ready->revents & broken) != 0 ? watched->events : ready->revents & watched->events;
-    hibloom_ready(loop->store, ready->fd,
+    const short came = (watched->revents & broken) != 0 ? watched->events : watched->revents & watched->events;
+    hibloom_ready(loop->store, fd,
                   ((came & POLLIN) != 0 ? HIBLOOM_READ : 0) | ((came & POLLOUT) != 0 ? HIBLOOM_WRITE : 0));
 }
 
@@ -89,12 +90,12 @@ void loop_turn(struct loop *loop, uint64_t us)
     const nfds_t count = loop->count;
     const uint64_t until = net_now_us() + us;
 
+    (void)sockets_poll(loop->watched, count, loop->rings_us < until ? loop->rings_us : until);
     memcpy(fds, loop->watched, count * sizeof *fds);
-    (void)sockets_poll(fds, count, loop->rings_us < until ? loop->rings_us : until);
     if (net_now_us() >= loop->rings_us) {
         loop->rings_us = NEVER;
         hibloom_ready(loop->store, -1, 0);
     }
     for (nfds_t i = 0; i < count; i++)
-        handle(loop, &fds[i]);
+        handle(loop, fds[i].fd);
 }

@@ -50,6 +50,7 @@ struct socket {
     struct conn conn; /* the first field: conn_ functions are given this one */
     struct fiber *owner;
     enum state state;
+    int fd;
     bool nonblocking, closed;
     bool accepted, finished; /* the server knows of it; it is to hear of its end */
     bool ended, broken;      /* nothing more comes; and nothing more goes */
@@ -66,7 +67,7 @@ struct socket {
     } cut;
 };
 
-static struct socket *sockets[SOCKETS]; /* those that were closed, too: no descriptor is given twice in a world */
+static struct socket *sockets[SOCKETS]; /* those that were closed, too */
 static size_t socket_count;
 
 /* ---- Pieces on their way ------------------------------------------------------------------- */
@@ -273,9 +274,10 @@ void net_reset(uint64_t seed)
 /* NULL: there is none, or it was closed. */
 static struct socket *look_up(int fd)
 {
-    const size_t i = (size_t)(fd - FD_FIRST);
-
-    return i < socket_count && !sockets[i]->closed ? sockets[i] : NULL;
+    for (size_t i = socket_count; i-- > 0;)
+        if (sockets[i]->fd == fd && !sockets[i]->closed)
+            return sockets[i];
+    return NULL;
 }
 
 static int fail(int error)
@@ -347,6 +349,14 @@ static ssize_t take(struct socket *s, void *bytes, size_t len, int flags)
     if (s->got_at == s->got.len)
         s->got.len = s->got_at = 0;
     return (ssize_t)len;
+}
+
+/* It is elsewhere. */
+static int name_peer(const struct socket *s)
+{
+    if (s->state != CONNECTED && !s->broken)
+        net_die("a connection that is used before it is made");
+    return 0;
 }
 
 static int hang_up(struct socket *s)
@@ -451,7 +461,7 @@ WRAP(int, setsockopt, (int fd, int level, int name, const void *value, socklen_t
      0 /* none of them matters here */)
 WRAP(int, getsockopt, (int fd, int level, int name, void *value, socklen_t *len), (fd, level, name, value, len),
      (*(int *)value = level == SOL_SOCKET && name == SO_ERROR ? take_error(s) : 0, 0))
-WRAP(int, getpeername, (int fd, struct sockaddr *peer, socklen_t *len), (fd, peer, len), 0 /* it is elsewhere */)
+WRAP(int, getpeername, (int fd, struct sockaddr *peer, socklen_t *len), (fd, peer, len), name_peer(s))
 WRAP(int, fcntl, (int fd, int command, long argument), (fd, command, argument), control(s, command, argument))
 
 int __real_socket(int domain, int type, int protocol);
@@ -469,8 +479,10 @@ int __wrap_socket(int domain, int type, int protocol)
     s->to_server.socket = s->to_client.socket = s;
     if (socket_count == SOCKETS)
         net_die("more sockets than a world has room for");
+    for (s->fd = FD_FIRST; look_up(s->fd) != NULL;) /* that of one that was closed comes again */
+        s->fd++;
     sockets[socket_count++] = s;
-    return FD_FIRST + (int)socket_count - 1;
+    return s->fd;
 }
 
 int __real_poll(struct pollfd *fds, nfds_t count, int ms);

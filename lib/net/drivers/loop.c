@@ -161,14 +161,17 @@ void looped_settle_later(struct looped *l)
         looped_settle(l);
 }
 
-/* A Sentinel may have answered while the program computed. A loop may ring its timer first, or read another socket. */
-static void take_check(struct looped *l)
+/* A Sentinel may have answered while the program computed. A loop may ring its timer first, or read another socket. False: a
+ * connection was made meanwhile. It may have the number of a socket that the loop tells of, and that was closed. */
+static bool take_check(struct looped *l)
 {
     struct carrier *c = &l->carrier;
     struct node *const asked = c->locate.at;
+    const uint64_t connections = c->store.server.stats.connections;
 
     if (asked != NULL && carrier_checks(c, asked) && is_open(asked) && node_owes(asked))
         take_events(l, asked, POLLIN);
+    return c->store.server.stats.connections == connections;
 }
 
 void looped_ready(struct looped *l, int fd, int events)
@@ -178,8 +181,8 @@ void looped_ready(struct looped *l, int fd, int events)
     looped_enter(l);
     if (fd < 0)
         l->armed_ms = 0;
-    take_check(l);
-    for (unsigned i = 0; i < c->topology.count; i++) {
+    const bool same = take_check(l); /* else the loop tells again of what is still so */
+    for (unsigned i = 0; (same || fd < 0) && i < c->topology.count; i++) {
         struct node *node = c->topology.nodes[i];
         if (is_open(node) && (fd < 0 || pipe_of(node)->context->fd == fd)) {
             take_events(l, node, fd < 0 ? 0 : poll_events(events));
