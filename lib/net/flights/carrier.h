@@ -103,6 +103,9 @@ static inline bool carrier_checks(const struct carrier *c, const struct node *no
 void carrier_note_stale(struct carrier *);
 void carrier_note_lost(struct carrier *, const struct node *);
 
+/* A node is asked for the locations; or it was greeted, and the question goes out only now. */
+void carrier_note_asked(struct carrier *, uint64_t now);
+
 /* It takes no writes any more. Another one is the primary, also for the next call: a map names it, or the name in the URI
  * leads there. */
 void carrier_note_demoted(struct carrier *, struct node *);

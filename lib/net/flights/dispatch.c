@@ -116,9 +116,7 @@ static hibloom_status ask(struct carrier *c, struct node *node, struct error *er
     c->locate.sound = true;
     if (flight == NULL)
         return error_set(error, HIBLOOM_ENOMEM, "out of memory");
-    c->locate.asked_ns = clock_now_ns();
-    if (c->locate.asked_ns > c->locate.began_ns + CHECK_NS) /* calls wait once a second, and so for this node, too */
-        c->locate.began_ns = 0;
+    carrier_note_asked(c, clock_now_ns());
     const hibloom_status status = node_send_flight(c, node, flight, error);
     if (status != HIBLOOM_OK)
         flight_free(&c->pool, flight);

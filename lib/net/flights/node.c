@@ -303,8 +303,8 @@ void node_lose(struct carrier *c, struct node *node, hibloom_status status, cons
 }
 
 /* The answer is as old as the question: the client may have stood still before it read it. So it asks again if the answer is
- * late. If all answers are, the server is slow, and they have to do. */
-static void note_greeted(struct node *node, uint64_t asked_ns)
+ * late. If all answers are, the server is slow, and they have to do. A question for locations that waited is asked now. */
+static void note_greeted(struct carrier *c, struct node *node, uint64_t asked_ns)
 {
     const uint64_t now = clock_now_ns();
     const bool late = now > asked_ns + CHECK_NS, slow = late && node->late_greetings == LATE_GREETINGS;
@@ -314,6 +314,8 @@ static void note_greeted(struct node *node, uint64_t asked_ns)
         node->late_greetings = 0;
     else if (!slow)
         node->late_greetings++;
+    if (c->locate.at == node)
+        carrier_note_asked(c, now);
 }
 
 /* The run is the first that is met. It may have begun after the map had named the node. Handles from before that are told.
@@ -392,7 +394,7 @@ void node_take_greeting(struct carrier *c, struct node *node, struct flight *fli
     }
     if (flight->index < flight->exchange.replies)
         return;
-    note_greeted(node, flight->proof_ns);
+    note_greeted(c, node, flight->proof_ns);
     flight_free(&c->pool, flights_take(&node->sent));
     if (!g->again)
         settings_log(c->settings, HIBLOOM_LOG_INFO, "%s: connected", carrier_where(c, node, where, sizeof where));
