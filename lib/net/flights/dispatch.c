@@ -266,7 +266,7 @@ void dispatch_recall(struct carrier *c, struct node *node)
         if (flight->call == NULL || may_send(c, flight->call)) {
             node_send(c, node, flight);
         } else {
-            flights_put(&flight->call->waiting, flight);
+            flights_put_back(&flight->call->waiting, flight);
             call_set_runnable(c, flight->call);
         }
 }

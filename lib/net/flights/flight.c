@@ -36,6 +36,17 @@ void flights_join(struct flights *flights, struct flights *rest)
     rest->first = NULL;
 }
 
+void flights_put_back(struct flights *flights, struct flight *flight)
+{
+    struct flights later = {0};
+
+    flights_join(&later, flights);
+    while (later.first != NULL && later.first->order < flight->order)
+        flights_put(flights, flights_take(&later));
+    flights_put(flights, flight);
+    flights_join(flights, &later);
+}
+
 #define POOL_BYTES (128u << 10) /* two pipelines; longer ones are rare */
 
 /* One with room for `len` bytes, or NULL. */

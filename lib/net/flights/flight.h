@@ -63,6 +63,7 @@ struct flight {
 void flights_put(struct flights *, struct flight *);
 struct flight *flights_take(struct flights *);             /* the first; NULL: none */
 void flights_join(struct flights *, struct flights *rest); /* then `rest` is empty */
+void flights_put_back(struct flights *, struct flight *);  /* of one call: before those that its task wrote later */
 
 /* NULL: out of memory. */
 struct flight *flight_new(struct flight_pool *, struct call *, enum flight_kind, const struct exchange *,
