@@ -220,6 +220,21 @@ static void take_nothing_done(struct talk *talk, struct run *run, uint32_t i, co
                   link_name(talk->task.link, LINK_NAME));
 }
 
+/* The run, or key, that a reply is of. Where all are one exchange, `index` is made to count from that run's first reply. */
+static uint32_t answered_run(const struct walk *walk, const struct pipeline *pipeline, uint32_t tag, uint32_t *index)
+{
+    const uint32_t guards = guard_replies(walk->in->link);
+
+    if (!walk->together)
+        return tag >> 1;
+    for (uint32_t r = 0; r < pipeline->runs; r++) {
+        if (*index < pipeline->answers[r] + guards)
+            return r;
+        *index -= pipeline->answers[r] + guards;
+    }
+    return tag_of_aside(walk);
+}
+
 static void take(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
     struct walk *walk = walk_of(talk);
@@ -229,11 +244,8 @@ static void take(struct talk *talk, uint32_t tag, uint32_t index, const struct r
         (void)guard_take(talk, talk->task.link->count, index, reply);
         return;
     }
-    const uint32_t guards = guard_replies(walk->in->link);
-    uint32_t at = tag >> 1;
-    for (; walk->together && at < pipeline->runs && index >= pipeline->answers[at] + guards; at++)
-        index -= pipeline->answers[at] + guards;
-    if (at == (walk->together ? pipeline->runs : tag_of_aside(walk))) {
+    const uint32_t guards = guard_replies(walk->in->link), at = answered_run(walk, pipeline, tag, &index);
+    if (at == tag_of_aside(walk)) {
         if (turn_to(walk, walk->aside->of_last ? walk->links - 1 : 0))
             walk->aside->take(talk, 0, index, reply);
         return;

@@ -56,8 +56,9 @@ struct flight {
     uint32_t resume;      /* then it goes on with the reply of this number */
     uint32_t carried_out; /* first command behind it that was carried out; NO_COMMAND: none */
     uint32_t doubtful;    /* from this command on, they may have been carried out before; NO_COMMAND: none */
-    uint32_t len, room;   /* a few pipelines' bytes, or a list of keys, at most */
-    char bytes[];         /* none of an exchange that is `remade` */
+    uint32_t len; /* a few pipelines' bytes, or a list of keys, at most; of what is `remade`, as it was written last */
+    uint32_t room;
+    char bytes[]; /* none of an exchange that is `remade` */
 };
 
 void flights_put(struct flights *, struct flight *);
