@@ -154,13 +154,13 @@ static const char *const texts[] = {
     "return size\n",
 
 /* ARGV then: milliseconds or -1 for never; an offset and the bytes that must be there. Then a state, or '' for
- * any. Gives 1 if all was so, 2 if only the state is another, else 0, also if it is being removed. */
+ * any. Gives 1 if all was so, 2 if only the state is another, else 0, also if it is not ready. */
 [SCRIPT_EXPIRE] = COMMON
     "local from = tonumber(ARGV[4])\n"
     "if size == 0 or not is(trailer, ARGV[2]) or\n"
     "   (#ARGV[5] > 0 and call('GETRANGE', key, from, from + #ARGV[5] - 1) ~= ARGV[5]) then return 0 end\n"
     "if ARGV[6] ~= '' and trailer:sub(38, 38) ~= ARGV[6] then return 2 end\n"
-    "if trailer and trailer:sub(38, 38) == 'x' then return 0 end\n"
+    "if trailer and not trailer:sub(38, 38):match('[gr]') then return 0 end\n"
     "for _, k in ipairs(KEYS) do\n"
     "  if ARGV[3] == '-1' then call('PERSIST', k) else call('PEXPIRE', k, ARGV[3]) end\n"
     "end\n"

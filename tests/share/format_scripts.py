@@ -65,7 +65,7 @@ local t = redis.call('GETRANGE', KEYS[1], ARGV[1], ARGV[1] + 91)
 if t:sub(85) ~= 'hibloom1' or t:sub(40, 72) ~= ARGV[2] then return 0 end
 if ARGV[5] ~= '' and redis.call('GETRANGE', KEYS[1], ARGV[4], ARGV[4] + #ARGV[5] - 1) ~= ARGV[5] then return 0 end
 if ARGV[6] ~= '' and t:sub(38, 38) ~= ARGV[6] then return 2 end
-if t:sub(38, 38) == 'x' then return 0 end
+if not t:sub(38, 38):match('[gr]') then return 0 end
 if ARGV[3] == '0' then redis.call('PERSIST', KEYS[1]) else redis.call('PEXPIRE', KEYS[1], ARGV[3]) end
 return 1
 """

@@ -136,7 +136,7 @@ hibloom_status greeting_take(struct greeting *g, const struct store_settings *s,
     }
     if (step == GREETING_INFO && reply->type == REDIS_REPLY_STRING)
         read_info(g, reply);
-    if (step == GREETING_INFO && g->again && g->role == NODE_PRIMARY && g->run.replica && s->uri.kind == URI_SENTINEL)
+    if (step == GREETING_INFO && g->role == NODE_PRIMARY && g->run.replica && s->uri.kind == URI_SENTINEL)
         return error_set(error, HIBLOOM_EUNAVAILABLE, NO_MASTER);
     if (step == GREETING_ROLE && !is_master(reply))
         return error_set(error, HIBLOOM_EUNAVAILABLE, NO_MASTER);
