@@ -228,7 +228,7 @@ static void route(struct carrier *c, struct call *call, struct flight *flight)
     else if (known)
         call_flight_failed(c, flight, c->topology.nodes[0], HIBLOOM_EUNAVAILABLE,
                            "no node of the cluster has the key's slot", false);
-    else if (call->astray)
+    else if (call->astray && task_has_failed(call->task)) /* it may have gone another way since */
         call_end_flight(c, flight);
     else
         flights_put(&call->waiting, flight);
