@@ -78,11 +78,14 @@ static unsigned find_waited(struct blocking *b)
     unsigned count = 0;
 
     for (unsigned i = 0; i < t->count; i++) {
-        struct node **const at = &b->waited[carrier_checks(&b->carrier, t->nodes[i]) ? 0 : count];
         if (!pipes_wait(t->nodes[i]))
             continue;
-        b->waited[count++] = *at;
-        *at = t->nodes[i];
+        unsigned at = count++;
+        if (carrier_checks(&b->carrier, t->nodes[i])) {
+            b->waited[at] = b->waited[0];
+            at = 0;
+        }
+        b->waited[at] = t->nodes[i];
     }
     return count;
 }
