@@ -9,6 +9,9 @@
 /* Lines of Lua stand below each other. */
 /* clang-format off */
 
+/* Of a trailer: the filter is ready. */
+#define READY "trailer:sub(38, 38):match('[gr]')"
+
 /* A trailer with digits where they have to be. */
 #define PATTERN "'^ %d+ %d+ %d+/%d+ %x+ [cgrx] %d+ %x+ %d+ hibloom1$'"
 
@@ -137,7 +140,7 @@ static const char *const texts[] = {
  * another one, it gives the trailer; if it is not this key, or not ready, -1. */
 [SCRIPT_CLEAR] = COMMON PUT REWRITE
     "if not is(trailer, ARGV[2]) then return -1 end\n"
-    "if trailer and not (trailer:match(" PATTERN ") and trailer:sub(38, 38):match('[gr]')) then return -1 end\n"
+    "if trailer and not (trailer:match(" PATTERN ") and " READY ") then return -1 end\n"
     "local count = KEYS[2] and call('GET', KEYS[2]) or '0'\n"
     "local function uncount(count) if KEYS[2] then call('DECRBY', KEYS[2], count) end end\n"
     "uncount(size == 0 and count or '0')\n" /* if that may be written, it is at the end */
@@ -160,7 +163,7 @@ static const char *const texts[] = {
     "if size == 0 or not is(trailer, ARGV[2]) or\n"
     "   (#ARGV[5] > 0 and call('GETRANGE', key, from, from + #ARGV[5] - 1) ~= ARGV[5]) then return 0 end\n"
     "if ARGV[6] ~= '' and trailer:sub(38, 38) ~= ARGV[6] then return 2 end\n"
-    "if trailer and not trailer:sub(38, 38):match('[gr]') then return 0 end\n"
+    "if trailer and not " READY " then return 0 end\n"
     "for _, k in ipairs(KEYS) do\n"
     "  if ARGV[3] == '-1' then call('PERSIST', k) else call('PEXPIRE', k, ARGV[3]) end\n"
     "end\n"
@@ -294,7 +297,7 @@ static const char *const texts[] = {
     "local tmp, old, from, ttl, failed = KEYS[2], KEYS[3], nil, call('PTTL', key), nil\n"
     "if ARGV[5] then old, from = nil, old end\n"
     TRY
-    "if not is(trailer, ARGV[2]) or (old and not trailer:sub(38, 38):match('[gr]')) then\n"
+    "if not is(trailer, ARGV[2]) or (old and not " READY ") then\n"
     "  redis.pcall('UNLINK', tmp)\n"
     "  return 'o'\n"
     "end\n"
@@ -327,7 +330,7 @@ static const char *const texts[] = {
  * from is another one. Where into has no bit yet, as in a bulk load, nothing is ORed. Else the
  * first write is the first temporary key, so that is what a full server refuses. */
 [SCRIPT_MERGE_PART] = COMMON
-    "if not is(trailer, ARGV[2]) or (trailer and not trailer:sub(38, 38):match('[gr]')) then return 0 end\n"
+    "if not is(trailer, ARGV[2]) or (trailer and not " READY ") then return 0 end\n"
     "local from, more, failed = tonumber(ARGV[3]), ARGV[4], nil\n"
     "if KEYS[4] then\n"
     "  if not is(trailer_at(KEYS[4], tonumber(ARGV[5])), ARGV[6]) then return -1 end\n"
@@ -386,7 +389,7 @@ static const char *const texts[] = {
  * too early, or there are no bits: the time and the epoch there, as a status. 0: the key is not this filter, or not
  * ready. */
 [SCRIPT_SLICE] = COMMON PUT REWRITE
-    "if not is(trailer, ARGV[2]) or not trailer:sub(38, 38):match('[gr]') then return 0 end\n"
+    "if not is(trailer, ARGV[2]) or not " READY " then return 0 end\n"
     "if redis.replicate_commands then redis.replicate_commands() end\n"
     "local now, epoch, first, was = call('TIME'), tonumber(trailer:sub(74, 83)), tonumber(ARGV[4]), {}\n"
     "local us, bits, from_us = now[1] * 1000000 + now[2], 6 + 2 * #KEYS, tonumber(ARGV[6])\n"
