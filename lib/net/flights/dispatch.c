@@ -364,7 +364,7 @@ static void take_last(struct carrier *c, struct node *node, struct flight *fligh
     struct call *call = flight->call;
 
     (void)flights_take(&node->sent);
-    if (flight->held == 0 && !flight->unavailable && flight->exchange.of != NULL) /* a replica answers TIME and SCAN */
+    if (flight->held == 0 && !flight->unserved && flight->exchange.of != NULL) /* a replica answers TIME and SCAN */
         node_note_answer(c, node);
     if (flight->held > 0) {
         take_refusal(c, node, flight);
@@ -414,7 +414,7 @@ bool dispatch_take_reply(struct carrier *c, struct node *node, struct flight *fl
     if (refusal == REFUSAL_READONLY && !is_passed_over(c, flight->call, refusal))
         carrier_note_demoted(c, node);
     if (flight->held == 0 && !(refused && is_held(c, node, flight, refusal))) {
-        flight->unavailable |= refusal_status(refusal) == HIBLOOM_EUNAVAILABLE;
+        flight->unserved |= refused && refusal != REFUSAL_OTHER && refusal != REFUSAL_WRONGTYPE;
         good = deliver(c, node, flight, reply);
     } else {
         hold(flight, reply, refused, refusal);

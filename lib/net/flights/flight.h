@@ -47,7 +47,7 @@ struct flight {
     bool after_map : 1;   /* before it is sent, the map may tell of a take-over */
     bool asking : 1;      /* in front of each command goes ASKING, */
     bool asked : 1;       /* whose reply has come */
-    bool unavailable : 1; /* the task has been told that the server cannot serve now */
+    bool unserved : 1;    /* a replica refuses so, too: it has not looked for the key yet */
     bool at_primary : 1;  /* and not at a replica, which did not know */
     bool written : 1;     /* and not only its guard */
     bool goes_first : 1;  /* its guard went alone, and it is not written since: in call.first */
