@@ -86,6 +86,12 @@ static void the_log_tells_connections_and_failures(void **state)
     assert_status(hibloom_open(&filter, store, "absent", NULL), HIBLOOM_ENOTFOUND, store);
     assert_int_equal(seen.lines[HIBLOOM_LOG_ERROR], 1);
     assert_string_equal(seen.last, hibloom_store_error(store));
+    assert_status(hibloom_open(&filter, store, "absent", NULL), HIBLOOM_ENOTFOUND, store);
+    assert_int_equal(seen.lines[HIBLOOM_LOG_ERROR], 1);
+    filter = test_open(store, "there", "capacity=100 error=0.01");
+    assert_dropped(filter, store);
+    assert_status(hibloom_open(&filter, store, "absent", NULL), HIBLOOM_ENOTFOUND, store);
+    assert_int_equal(seen.lines[HIBLOOM_LOG_ERROR], 2);
     hibloom_store_free(store);
 }
 

@@ -9,6 +9,7 @@
 #include "net/flights/replicas.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* ---- A call ------------------------------------------------------------------------------------ */
 
@@ -284,20 +285,33 @@ uint64_t events_wake_at(const struct carrier *c)
     return TAILQ_EMPTY(&c->asleep) ? 0 : c->wake_at;
 }
 
+/* One cause may fail many calls. The log tells of it once, until a call succeeds. */
+static void tell_failure(struct carrier *c, const struct error *failure)
+{
+    struct error *error = &c->store.base.error;
+
+    if (!c->failing || strcmp(failure->words, error->words) != 0)
+        settings_log(c->settings, HIBLOOM_LOG_ERROR, "%s", failure->words);
+    c->failing = true;
+    *error = *failure;
+}
+
 hibloom_status events_error(struct carrier *c, const struct call *call)
 {
     const struct node *at = call->at == NULL && !c->topology.clustered ? c->topology.nodes[0] : call->at;
     const struct task *task = call->task;
     char where[WHERE_SIZE], tried[32] = "";
+    struct error failure;
 
-    if (task->status == HIBLOOM_OK)
+    if (task->status == HIBLOOM_OK) {
+        c->failing = false;
         return HIBLOOM_OK;
+    }
     if (task->status < HIBLOOM_EIO || task->elsewhere)
         return error_set(&c->store.base.error, task->status, "%s", task->words);
     if (call->tried != 0)
         snprintf(tried, sizeof tried, " (tried %u times)", call->tried);
-    (void)error_set(&c->store.base.error, task->status, "%s: %s%s", carrier_where(c, at, where, sizeof where),
-                    task->words, tried);
-    settings_log(c->settings, HIBLOOM_LOG_ERROR, "%s", c->store.base.error.words);
+    (void)error_set(&failure, task->status, "%s: %s%s", carrier_where(c, at, where, sizeof where), task->words, tried);
+    tell_failure(c, &failure);
     return task->status;
 }
