@@ -1,8 +1,6 @@
 /* item_call.c: which task a call on items is. See item_call.h. */
 #include "redis/item_call.h"
 
-#include <string.h>
-
 /* NULL: one walk does it all. */
 static const struct policy *policy_of(const struct link *link, size_t n, enum store_call call)
 {
@@ -15,19 +13,6 @@ static const struct policy *policy_of(const struct link *link, size_t n, enum st
     return plain_pays(link, n, call) ? &plain_policy : NULL;
 }
 
-/* Without memory for a sieve the walk's place fails for it. */
-static struct task *begin_sieve(struct sieve_inner *inner, const struct policy *policy, enum store_call call,
-                                struct link *link, const hibloom_item *items, size_t n)
-{
-    struct sieve *sieve = sieve_begin(inner, policy, call, link, items, n);
-
-    if (sieve != NULL)
-        return &sieve->task;
-    talk_begin(&inner->talk, link, NULL);
-    task_no_memory(&inner->task);
-    return &inner->task;
-}
-
 void item_call_begin(struct item_call *c, enum store_call call, hibloom *handle, const hibloom_item *items, size_t n)
 {
     struct link *link = &redis_filter_of(handle)->first;
@@ -36,10 +21,9 @@ void item_call_begin(struct item_call *c, enum store_call call, hibloom *handle,
 
     c->run = &walk->talk.task;
     c->inner.of = NULL;
-    if (policy != NULL) {
-        memset(&c->inner, 0, sizeof c->inner);
-        c->run = begin_sieve(&c->inner, policy, call, link, items, n);
-    } else if (call == STORE_REMOVE)
+    if (policy != NULL)
+        c->run = sieve_begin(&c->inner, policy, call, link, items, n);
+    else if (call == STORE_REMOVE)
         walk_begin_remove(walk, link, items, n);
     else if (call == STORE_LOOK)
         walk_begin_look(walk, link, 1, items, n, NULL);

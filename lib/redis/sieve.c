@@ -577,8 +577,8 @@ static void again(struct task *task)
     task->status = HIBLOOM_OK;
 }
 
-struct sieve *sieve_begin(struct sieve_inner *inner, const struct policy *policy, enum store_call call,
-                          struct link *link, const hibloom_item *items, size_t n)
+struct task *sieve_begin(struct sieve_inner *inner, const struct policy *policy, enum store_call call,
+                         struct link *link, const hibloom_item *items, size_t n)
 {
     const bool adds = call != STORE_LOOK;
     const uint32_t chunk = policy == &window_policy ? window_most(link, n, adds) : CHUNK;
@@ -586,8 +586,12 @@ struct sieve *sieve_begin(struct sieve_inner *inner, const struct policy *policy
     const size_t arrays = most * (sizeof(hibloom_item) + sizeof(uint32_t) + sizeof(bool));
     struct sieve *s = alloc.malloc(sizeof *s + arrays + FLAGS_BYTES(n));
 
-    if (s == NULL)
-        return NULL;
+    memset(inner, 0, sizeof *inner);
+    if (s == NULL) {
+        talk_begin(&inner->talk, link, NULL);
+        task_no_memory(&inner->task);
+        return &inner->task;
+    }
     *s = (struct sieve){.task = {.follow = follow, .link = link, .again = again, .adds = adds, .reads = !adds},
                         .inner = inner,
                         .ended = begin_call,
@@ -601,7 +605,7 @@ struct sieve *sieve_begin(struct sieve_inner *inner, const struct policy *policy
     s->answers = (bool *)(s->which + most);
     s->yes = memset(s->answers + most, 0, FLAGS_BYTES(n));
     inner->of = s;
-    return s;
+    return &s->task;
 }
 
 void sieve_end(struct sieve *s, bool *answers)

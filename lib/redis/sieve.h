@@ -101,9 +101,10 @@ static inline struct sieve *sieve_of(struct talk *talk)
     return ((struct sieve_inner *)((char *)talk - offsetof(struct sieve_inner, talk)))->of;
 }
 
-/* NULL: out of memory. The inner memory is the caller's, and all 0. */
-struct sieve *sieve_begin(struct sieve_inner *, const struct policy *, enum store_call, struct link *,
-                          const hibloom_item *, size_t n);
+/* The task to be run: the sieve's. Without memory for one it is the inner one, which has failed. The inner memory is the
+ * caller's. */
+struct task *sieve_begin(struct sieve_inner *, const struct policy *, enum store_call, struct link *,
+                         const hibloom_item *, size_t n);
 void sieve_end(struct sieve *, bool *answers); /* as walk_read, and frees it */
 
 /* ---- For the policies ------------------------------------------------------------------------- */
