@@ -267,7 +267,7 @@ static bool mends(struct links *l)
     if (l->inner.status != HIBLOOM_ECORRUPT || l->attempts++ >= ATTEMPTS)
         return false;
     task_release(&l->inner);
-    prove(l, redis_link(l->filter, l->next.link - 1), still_untold);
+    prove(l, before_next(l), still_untold);
     return true;
 }
 
@@ -294,8 +294,7 @@ static void link_made(struct links *l)
 static void state_known(struct links *l)
 {
     const uint32_t number = l->next.link;
-    const struct life_link link = {
-        .chain = redis_chain(l->filter), .before = redis_link(l->filter, number - 1), .dead = l->dead};
+    const struct life_link link = {.chain = redis_chain(l->filter), .before = before_next(l), .dead = l->dead};
 
     if (!end_inner(l)) {
         if (l->talk.diagnose != NULL || !is_let_off(l)) /* what the guard shows counts more */
@@ -319,7 +318,7 @@ static void tell(struct links *l, uint32_t number)
     link_free(l->link);
     l->link = NULL;
     l->next.link = number;
-    talk_begin(&l->talk, redis_link(l->filter, number - 1), ask_state);
+    talk_begin(&l->talk, before_next(l), ask_state);
     l->ended = state_known;
 }
 
