@@ -224,7 +224,7 @@ void life_complete(struct talk *talk, struct outbox *outbox)
     struct life *life = life_of(talk);
     struct link *link = talk->task.link;
 
-    if (life->goal == LIFE_REPAIR && life->talk.task.link->number != 0) { /* lost as a whole */
+    if (life->goal == LIFE_REPAIR && link->number != 0) { /* lost as a whole */
         fail_overtaken(talk);
         return;
     }
@@ -310,7 +310,7 @@ static void ask_generation(struct life *life, struct outbox *outbox, uint64_t ge
 
     record_identity(link->generation, link->keys[0].id, now);
     record_identity(generation, link->keys[0].id, then);
-    life_ask_swap(life, outbox, RECORD_CREATING, link_trailer_at(life->talk.task.link, 0) + RECORD_IDENTITY_AT,
+    life_ask_swap(life, outbox, RECORD_CREATING, link_trailer_at(link, 0) + RECORD_IDENTITY_AT,
                   (struct argument){now, RECORD_IDENTITY}, (struct argument){then, RECORD_IDENTITY}, RECORD_CREATING,
                   LIFE_ANY_TTL);
 }
@@ -347,7 +347,7 @@ static void judge_grown(struct talk *talk, struct outbox *outbox)
     const struct life *life = life_of(talk);
     const struct record *there = &life->answer_record;
     struct link *link = talk->task.link;
-    const bool same = link_is_key(talk->task.link, 0, there);
+    const bool same = link_is_key(link, 0, there);
 
     if (life->answer == '+' || (same && there->state == RECORD_GROWN)) {
         link->grown = true;

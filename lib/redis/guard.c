@@ -406,7 +406,7 @@ static void judge_diagnosis(struct talk *talk, struct outbox *outbox)
         talk->diagnose(talk, outbox);
         return;
     }
-    if (has_first(task->link))
+    if (has_first(link))
         judge_first(talk);
     if (link->count > 1)
         judge_several(talk, key);

@@ -83,7 +83,7 @@ static void judge_mark(struct talk *talk, struct outbox *outbox)
     struct life *life = life_of(talk);
     struct link *link = talk->task.link;
     const struct record *there = &life->answer_record;
-    const bool same = link_is_key(talk->task.link, 0, there);
+    const bool same = link_is_key(link, 0, there);
 
     life->range = (struct link_range){0, 0};
     if (life->answer == '=' && there->state == RECORD_REMOVING && same) { /* a drop that was cut goes on */
