@@ -12,7 +12,6 @@
 #define HIBLOOM_CONNECTION_H
 
 #include "net/settings.h"
-#include "resp/command.h"
 #include "resp/reply.h"
 
 struct connection {
