@@ -154,13 +154,10 @@ void call_end_flight(struct carrier *c, struct flight *flight)
 
 void call_begin_drop(struct carrier *c, struct call *call)
 {
-    struct flights waiting = {0};
-
-    flights_join(&waiting, &call->waiting);
     call->drops = true;
     call_wake(c, call);
     call_set_runnable(c, call); /* one that paused had no flight, whose end would do that */
-    for (struct flight *flight; (flight = flights_take(&waiting)) != NULL;)
+    for (struct flight *flight; (flight = flights_take(&call->waiting)) != NULL;)
         call_end_flight(c, flight);
 }
 
