@@ -102,6 +102,14 @@ static void release(struct sieve *s)
     s->ended = NULL;
 }
 
+/* A look-up reads into its answers, which stay. */
+static void forget_read(struct sieve *s)
+{
+    if (s->in != s->yes)
+        alloc.free(s->in);
+    s->in = NULL;
+}
+
 /* The call goes item by item then. */
 static bool is_refused(struct sieve *s)
 {
@@ -297,10 +305,8 @@ void sieve_take(struct sieve *s, uint32_t most)
     const uint64_t mark = mark_of(s);
     size_t excluded = 0;
 
-    if (s->in != NULL && s->in != s->yes && s->out.mark != mark) { /* cleared since, perhaps */
-        alloc.free(s->in);
-        s->in = NULL;
-    }
+    if (s->in != s->yes && s->out.mark != mark) /* cleared since, perhaps */
+        forget_read(s);
     s->chunk = s->n - s->at < most ? (uint32_t)(s->n - s->at) : most;
     s->count = 0;
     s->out.known = 0;
@@ -389,8 +395,7 @@ void sieve_prove_read(struct sieve *s, bool read)
         sieve_prove(s, s->policy->chunk);
         return;
     }
-    alloc.free(s->in);
-    s->in = NULL;
+    forget_read(s);
     s->policy->chunk(s);
 }
 
@@ -569,9 +574,7 @@ static void again(struct task *task)
         near_forget(redis_link(s->filter, i));
     if (!s->task.adds)
         memset(s->yes, 0, FLAGS_BYTES(s->n));
-    if (s->in != s->yes)
-        alloc.free(s->in);
-    s->in = NULL;
+    forget_read(s);
     s->out.spared = 0;
     s->ended = begin_call;
     task->status = HIBLOOM_OK;
@@ -620,7 +623,6 @@ void sieve_end(struct sieve *s, bool *answers)
             flags_read(s->yes, answers, s->n);
     }
     alloc.free(s->out.relied);
-    if (s->in != s->yes)
-        alloc.free(s->in);
+    forget_read(s);
     alloc.free(s);
 }
