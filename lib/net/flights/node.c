@@ -457,9 +457,9 @@ hibloom_status node_send_flight(struct carrier *c, struct node *node, struct fli
         return status;
     if (node->state == NODE_READY) {
         node_send(c, node, flight);
-        return HIBLOOM_OK;
+    } else {
+        flight_begin_proof(flight);
+        flights_put(&node->pending, flight);
     }
-    flight_begin_proof(flight);
-    flights_put(&node->pending, flight);
     return HIBLOOM_OK;
 }
