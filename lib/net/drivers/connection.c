@@ -420,13 +420,12 @@ bool connection_is_alive(struct connection *c)
 
 static void read_last_error(struct connection *c)
 {
-    const struct reply *reply = NULL;
     struct error last = {.words = ""}; /* one before the last is an answer to one command only */
 
     c->context->err = 0;
     c->readable = true;
     for (unsigned i = 0; i < LAST_ANSWERS && !(c->begun && c->reply.objects); i++) { /* half an object is left */
-        reply = connection_receive(c, NULL, NULL, 0);
+        const struct reply *reply = connection_receive(c, NULL, NULL, 0);
         if (reply == NULL)
             break;
         (void)error_set(&last, HIBLOOM_OK, "%s", reply->type == REDIS_REPLY_ERROR ? reply->text : "");
