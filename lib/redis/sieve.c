@@ -449,16 +449,16 @@ static void end_set(struct sieve *s)
     s->set.ended(s);
 }
 
-static void sent(struct sieve *s)
+static void added_by_commands(struct sieve *s)
 {
     sieve_read_walk(s);
     end_set(s);
 }
 
-static void send(struct sieve *s)
+static void add_by_commands(struct sieve *s)
 {
     walk_begin_add(&s->inner->walk, s->set.link, s->left, s->count, s->call == STORE_ADD_NEW);
-    sieve_await_walk(s, sent);
+    sieve_await_walk(s, added_by_commands);
 }
 
 static void look_at(struct sieve *s, size_t from, size_t n, void (*ended)(struct sieve *))
@@ -481,7 +481,7 @@ static void rest_looked(struct sieve *s)
     sieve_distrust(s);
     sieve_keep(s, false);
     if (s->count > 0)
-        send(s);
+        add_by_commands(s);
     else
         s->set.ended(s);
 }
@@ -519,7 +519,7 @@ static void sample_looked(struct sieve *s)
     if (!sieve_sample_is_new(s) && make_relied(s))
         look_at(s, SAMPLE, s->count - SAMPLE, rest_looked);
     else
-        send(s);
+        add_by_commands(s);
 }
 
 /* A bare bitmap need not be there before it is added to. */
@@ -533,7 +533,7 @@ static void merged(struct sieve *s)
 {
     memset(s->answers, 0, s->count * sizeof *s->answers);
     if (s->refused)
-        send(s);
+        add_by_commands(s);
     else
         end_set(s);
 }
@@ -543,7 +543,7 @@ static void merge_new(struct sieve *s)
 {
     s->set.fresh = alloc.calloc(FLAGS_BYTES(s->count), 1);
     if (s->set.fresh == NULL)
-        send(s);
+        add_by_commands(s);
     else
         sieve_by_bitmaps(s, STORE_ADD_NEW, s->set.link, s->left, s->count, s->set.fresh, merged);
 }
@@ -560,7 +560,7 @@ void sieve_set(struct sieve *s, struct link *link, void (*ended)(struct sieve *)
     else if (!s->out.again && sieve_looks_first(link, s->count, s->call))
         look_at(s, 0, SAMPLE, sample_looked);
     else
-        send(s);
+        add_by_commands(s);
 }
 
 /* ---- The task -------------------------------------------------------------------------------------------- */
