@@ -46,7 +46,7 @@
 #define JSON_HELP "      --json         prints a JSON object\n"
 #define COUNT_HELP \
     "At the end it counts the filter's bits. It warns if the filter, or a slice of a window, has\n" \
-    "more items than it is meant for. Counting 1 GB takes the server some 40 ms.\n"
+    "more items than it is meant for. Counting 1 GB takes the server 40 to 300 ms.\n"
 #define FEW_HELP "After few items it does not count a filter above 16 MB.\n"
 #define STAYING_SYNOPSIS \
     "-n N -p P [-k K] [--layout classic|partitioned|blocked] [--prefer add|lookup|memory] [--counting | --grow"

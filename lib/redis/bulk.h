@@ -4,8 +4,8 @@
  *   add           the bits of all items of a key are set here, and merged into it
  *   add, is_new   the same; then the bits that were there before are read, and tell which items are new
  *
- * It goes by groups of keys of 16 MB, and over all items for each group. The model of cost.h
- * tells if that is less work than a command an item. */
+ * It goes by groups of keys of 16 MB, and over all items for each group. The model of cost.h tells if that is less work
+ * than a command an item: for all keys of a link at once, as the hash spreads items evenly. */
 #ifndef HIBLOOM_BULK_H
 #define HIBLOOM_BULK_H
 

@@ -9,7 +9,7 @@
  *             It first empties the key, if that still holds an older period. It is one step: one client empties,
  *             nothing is half emptied, and no bit of one period is ever seen, or lost, in another. It refuses if the
  *             period is over by its server's clock, or if the key holds a newer one. Then the add goes on with a newer
- *             period.
+ *             period. A merge of bitmaps (bulk.h) compares no period, so no add goes by one.
  *
  * The current period is that of the clock, or the newest that any key has. If a clock steps back, adds go on in the
  * newest one until the clock has caught up. A handle may have seen a clock that was ahead for a moment, or a

@@ -12,7 +12,7 @@ state g has a further one behind it. Each looks in all links but the newest that
 one.
 
 Another key changes nothing here, since all bits of an item lie in one, and each key has temporary names of its own.
-Windows never merge where is_new is asked for. A process that dies is one that takes no further step. Late bits of an
+Adds to a window never merge. A process that dies is one that takes no further step. Late bits of an
 add, and their undo, are late.py's. How links are made, lost, or told of again, is chain.py's.
 
 Checked in every state:
