@@ -328,16 +328,17 @@ static void end_move(const struct redis_cluster_move *move)
     redis_cluster_wait_settled(cluster);
 }
 
-/* So many items at once would be merged. */
+/* So many items at once would be merged. They do not wait for the slot. */
 static void a_large_add_goes_item_by_item(void **state)
 {
     enum { MANY = 100000 };
-    hibloom_store *any_way = test_connect_any_way(redis_cluster_uri(cluster), NULL);
+    hibloom_store *any_way = test_connect_any_way(with_options(redis_cluster_uri(cluster), "retry=5s"), NULL);
     hibloom_item *many = items_new("large", MANY);
     hibloom *filter = test_open(any_way, "large", "bits=1000000 hashes=4 seed=1");
     const struct redis_cluster_move move = begin_move("large");
 
     assert_ok(hibloom_add_many(filter, many, MANY, NULL), any_way);
+    assert_int_equal(test_stats(any_way).retries, 0);
     assert_int_equal(items_count(filter, any_way, "large", MANY), MANY);
     assert_int_equal(redis_cluster_move_keys(cluster, &move, 10), 1);
     end_move(&move);
