@@ -243,6 +243,9 @@ HIBLOOM_API void hibloom_store_free(hibloom_store *store);
  * Once a handle has met a lost key, its adds to other keys fail, too, until hibloom_reopen. Look-ups there go on.
  * The library does not notice altered bits, or an older copy that is put back by hand.
  *
+ * Round trips are given for a filter of one link. Items are asked of all links of a growing filter or a window at once.
+ * Other calls take as many for each link, and up to three more. 128 keys count as 16 MB.
+ *
  * The functions below also return ENOMEM, EIO, ETIMEDOUT, ESERVER, EPROTO, EUNAVAILABLE and EDENIED. */
 
 /* Opens the filter, or makes it if there is none. If several clients make it at once, one wins and the others verify.
@@ -312,7 +315,8 @@ typedef struct hibloom_item {
  * may be a false positive. An item that the spec excludes is not added and is not new. EINVAL: the item is no valid
  * UTF-8, and the codec wants that. ERANGE: a growing filter can grow no more. ENOTSUP: is_new on a filter of which an
  * item has several keys, on a cluster and without a {tag}. Round trips: one, and one more if the last proof is older
- * than 100 ms; a growing filter of several links takes two. */
+ * than 100 ms. A growing filter of several links takes two. It counts its newest link some 130 times until that is
+ * full, and each count is one more. */
 HIBLOOM_CHECKED hibloom_status hibloom_add(hibloom *filter, const void *item, size_t len, bool *is_new);
 
 /* Whether an item may be in: false is certain. EINVAL: as hibloom_add. One round trip. */
@@ -327,9 +331,9 @@ HIBLOOM_CHECKED hibloom_status hibloom_remove(hibloom *filter, const void *item,
 
 /* The same for n items in order. is_new and was_in may be NULL; else they, and found, have room for n. An item that
  * comes twice is new once. Answers are written only if the whole call is OK. With n = 0 nothing is sent, so OK says
- * nothing about the filter. Round trips: as for one item, and one for each further 64 KB of commands. Calls of very many
- * items go by whole bitmaps where that costs the server less; docs/performance.md says when, and how much memory it
- * takes. */
+ * nothing about the filter. Round trips: as for one item, and one for each further 64 KB of commands. In a growing
+ * filter an add begins anew behind each count. Calls of very many items go by whole bitmaps where that costs the
+ * server less; docs/performance.md says when, and how much memory it takes. */
 HIBLOOM_CHECKED hibloom_status hibloom_add_many(hibloom *filter, const hibloom_item *items, size_t n, bool *is_new);
 HIBLOOM_CHECKED hibloom_status hibloom_contains_many(hibloom *filter, const hibloom_item *items, size_t n, bool *found);
 HIBLOOM_CHECKED hibloom_status hibloom_remove_many(hibloom *filter, const hibloom_item *items, size_t n, bool *was_in);
@@ -392,8 +396,8 @@ HIBLOOM_CHECKED hibloom_status hibloom_expire(hibloom *filter, uint64_t ms);
 
 /* Removes every key of the filter, also on a full server. The handle must still be closed. Both remove a damaged filter,
  * too. The second needs no handle, and removes whatever filter has the name by now. ENOTFOUND: there is none.
- * ECORRUPT: its spec is unreadable: delete the keys by hand. Round trips: one; of several keys two, and one for each
- * 16 MB. */
+ * ECORRUPT: its spec is unreadable: delete the keys by hand. Round trips: one; of several keys three, and one for each
+ * 16 MB beyond the first. */
 HIBLOOM_CHECKED hibloom_status hibloom_drop(hibloom *filter);
 HIBLOOM_CHECKED hibloom_status hibloom_drop_by_name(hibloom_store *store, const char *name);
 

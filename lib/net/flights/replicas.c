@@ -71,8 +71,7 @@ void replicas_forget(struct call *call)
 static void write_touch(const struct touched *touched, struct commands *out)
 {
     if (touched->key[0] != '\0') {
-        script_start(out, SCRIPT_TOUCH, 1, 0);
-        command_text(out, touched->key);
+        script_touch(out, touched->key);
     } else {
         command_start(out, 3, "WAIT");
         command_number(out, 0);
