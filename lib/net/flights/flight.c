@@ -48,11 +48,14 @@ void flights_put_back(struct flights *flights, struct flight *flight)
 }
 
 #define POOL_BYTES (128u << 10) /* two pipelines; longer ones are rare */
+#define POOL_TRIES 16u          /* of many short ones none may be long enough, and malloc is faster then */
 
 /* One with room for `len` bytes, or NULL. */
 static struct flight *take_spare(struct flight_pool *pool, size_t len)
 {
-    for (struct flight **at = &pool->first; *at != NULL; at = &(*at)->next)
+    struct flight **at = &pool->first;
+
+    for (unsigned i = 0; i < POOL_TRIES && *at != NULL; i++, at = &(*at)->next)
         if ((*at)->room >= len) {
             struct flight *flight = *at;
             *at = flight->next;
