@@ -3,6 +3,8 @@
 #include "redis/sieve.h"
 #include "spec/spec.h"
 
+#include <math.h>
+
 /* Eight adders at once shall not overfill a link. So it grows while some of its capacity is left. And each adds
  * only a small part of the rest before it counts again. So few items are uncounted. */
 #define ADDERS 8u
@@ -148,10 +150,10 @@ static void look(struct sieve *s)
 
     if (from < to)
         sieve_look(s, redis_link(s->filter, from), to - from, s->task.adds ? &beside_add : &beside_look, looked);
-    else if (s->task.adds)
-        sieve_set(s, redis_newest(s->filter), added);
     else if (redis_newest(s->filter)->grown)
         sieve_reach(s, 0, look);
+    else if (s->task.adds)
+        sieve_set(s, redis_newest(s->filter), added);
     else if (!mends(s, look))
         end_chunk(s);
 }
@@ -164,10 +166,9 @@ static void judge_new(struct sieve *s)
     if (!redis_link(s->filter, s->growing.asked)->grown) {
         sieve_note(s);
         end_chunk(s);
-    } else if (++s->growing.asked < redis_links(s->filter)) {
-        look(s);
     } else {
-        sieve_reach(s, 0, look);
+        s->growing.asked++;
+        look(s);
     }
 }
 
@@ -195,7 +196,9 @@ static void counted(struct sieve *s)
 
     spec_note_count(&count, link->spec, &s->inner->upkeep.count);
     const double missing = limit_of(capacity) - count.items - (double)link->reserved;
-    link->room = missing > 0.0 ? (uint64_t)(missing / PARTS) + capacity / LEAST + 1 : 0;
+    const double part = floor(missing / PARTS) + (double)(capacity / LEAST + 1);
+    const double shared = fmin(part * (s->filter->waiting + 1.0), missing); /* by those that wait for the count */
+    link->room = missing > 0.0 ? (uint64_t)fmax(part, shared) : 0;
     if (link->room == 0 && !link->grown && link == redis_newest(s->filter)) /* another call may have grown it */
         s->growing.making = redis_links(s->filter) + 1;
     chunk(s);
@@ -203,6 +206,8 @@ static void counted(struct sieve *s)
 
 static void count_newest(struct sieve *s)
 {
+    if (sieve_waits(s, chunk))
+        return;
     upkeep_begin_count(&s->inner->upkeep, redis_newest(s->filter));
     sieve_await(s, &s->inner->task, counted);
 }

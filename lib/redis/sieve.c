@@ -41,8 +41,32 @@ void sieve_ask(struct sieve *s, struct link *link, talk_step *step, void (*ended
     sieve_await(s, &s->inner->task, ended);
 }
 
+static void rest(struct talk *talk, struct outbox *outbox)
+{
+    talk->task.pause_ms = TASK_UNTIL_MADE;
+}
+
+/* If the other one has failed, or goes on beyond this one's deadline, this one waits no more until another has done well. */
+bool sieve_waits(struct sieve *s, void (*ended)(struct sieve *))
+{
+    struct redis_filter *filter = s->filter;
+    const bool waits = filter->maker != NULL && filter->maker != &s->task && s->waited != filter->made + 1;
+
+    if (waits) {
+        s->waited = filter->made + 1;
+        filter->waiting++;
+        sieve_ask(s, &filter->first, rest, ended);
+    } else {
+        s->task.makes = true;
+        filter->maker = filter->maker != NULL ? filter->maker : &s->task;
+    }
+    return waits;
+}
+
 void sieve_reach(struct sieve *s, uint32_t links, void (*ended)(struct sieve *))
 {
+    if (sieve_waits(s, ended))
+        return;
     s->links = alloc.malloc(sizeof *s->links);
     if (s->links == NULL) {
         task_no_memory(&s->task);
@@ -77,6 +101,7 @@ void sieve_free_inner(struct sieve *s)
 {
     if (s->links != NULL)
         s->denied |= s->links->denied;
+    s->task.makes = s->task.makes && s->denied; /* that helps no other call, so it does not count as done well */
     task_release(s->links != NULL ? &s->links->task : s->bulk != NULL ? &s->bulk->task : &s->inner->task);
     alloc.free(s->links);
     alloc.free(s->bulk);

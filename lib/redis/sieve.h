@@ -83,6 +83,7 @@ struct sieve {
     size_t n, at;         /* all of them; where the chunk begins, */
     uint32_t chunk, most; /* how many it has; at most */
     uint32_t count;       /* of left */
+    uint32_t waited;      /* redis_filter.made + 1 when it waited last; 0: it has not */
     uint32_t *which;      /* items of the chunk that are not decided, counted from `at`; they are in `left` */
     bool *answers;        /* the inner task's */
     unsigned char *yes;   /* flags: it is new, or found */
@@ -133,6 +134,10 @@ void sieve_look(struct sieve *, struct link *, uint32_t links, const struct asid
 void sieve_set(struct sieve *, struct link *, void (*ended)(struct sieve *));
 void sieve_by_bitmaps(struct sieve *, enum store_call, struct link *, const hibloom_item *, size_t n,
                       unsigned char *yes, void (*ended)(struct sieve *));
+
+/* Does another call of the handle make links, or count them? Then this one waits for it, and `ended` follows, which looks
+ * again what is there. Else this one makes or counts them now. So many calls in flight take little memory and time. */
+bool sieve_waits(struct sieve *, void (*ended)(struct sieve *));
 
 /* The walk has ended: its answers become the sieve's. sieve_free_inner frees the memory of any inner task. */
 void sieve_read_walk(struct sieve *);

@@ -246,6 +246,18 @@ static void note_restarts(const struct link *link, uint64_t restarts)
         redis_filter_told(link->of, restarts);
 }
 
+struct redis_filter *task_take_made(const struct task *task, bool ends)
+{
+    struct redis_filter *filter = task->link != NULL ? task->link->of : NULL;
+
+    if (filter == NULL || filter->maker != task || (task->makes && !ends))
+        return NULL;
+    filter->made += !task->makes && task->status == HIBLOOM_OK;
+    filter->maker = NULL;
+    filter->waiting = 0;
+    return filter;
+}
+
 bool task_is_of(const struct task *task, const hibloom *handle)
 {
     return task->link != NULL && task->link->of->handle == handle;

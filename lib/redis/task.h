@@ -39,6 +39,8 @@
 #include "resp/refusal.h"
 #include "resp/reply.h"
 
+#include <limits.h>
+
 /* Commands on one key, so in a cluster for one node, and how they are answered. */
 struct exchange {
     const struct link *of; /* whose key number `key` that is; NULL: nobody says */
@@ -104,6 +106,9 @@ struct failure {
     const char *words;
 };
 
+/* A pause until another call of the handle no longer makes links, or this one's deadline. */
+#define TASK_UNTIL_MADE UINT_MAX
+
 enum task_next { TASK_SEND, TASK_WAIT, TASK_PAUSE, TASK_KEEP, TASK_DONE };
 
 /* A task is a talk (below), or it runs others within it, one after the other. */
@@ -126,6 +131,7 @@ struct task {
     bool reads;     /* it only asks: a replica may answer, and what a server forgot makes it wrong */
     bool adds;      /* items: they may be wanted on replicas */
     bool removes;   /* items: of what a server forgot it must not remove any */
+    bool makes;     /* links, or it counts them: other calls of the handle pause until it has */
     /* Begins it anew, once it is done: a server that took over may lack a part of it, or a replica did not know the
      * filter. NULL: that cannot be. */
     void (*again)(struct task *);
@@ -187,6 +193,9 @@ uint64_t task_heard_ns(const struct task *);
 bool task_missed_restart(const struct task *, uint64_t restarts);
 void task_tell_restart(struct task *, uint64_t restarts);
 uint64_t task_take_told(struct task *);
+
+/* It no longer makes links, or ends. The filter whose other calls may go on; NULL: it was not the one that makes. */
+struct redis_filter *task_take_made(const struct task *, bool ends);
 
 /* Is it about that handle's filter? */
 bool task_is_of(const struct task *, const hibloom *);

@@ -128,6 +128,20 @@ static void flush(struct carrier *c)
     }
 }
 
+/* Calls that wait until another one of their handle has made links. NULL: none has. */
+static void wake_others(struct carrier *c, const struct redis_filter *made)
+{
+    struct call *next;
+
+    for (struct call *call = made != NULL ? TAILQ_FIRST(&c->asleep) : NULL; call != NULL; call = next) {
+        next = TAILQ_NEXT(call, in_asleep);
+        if (call->task->pause_ms == TASK_UNTIL_MADE && call->task->link->of == made) {
+            call_wake(c, call);
+            call_set_runnable(c, call);
+        }
+    }
+}
+
 static void settle(struct carrier *c)
 {
     if (c->gathers)
@@ -137,7 +151,9 @@ static void settle(struct carrier *c)
         for (struct call *call; (call = TAILQ_FIRST(&c->runnable)) != NULL;) {
             TAILQ_REMOVE(&c->runnable, call, in_runnable);
             call->runnable = false;
-            if (step(c, call))
+            const bool ends = step(c, call);
+            wake_others(c, task_take_made(call->task, ends));
+            if (ends)
                 end(c, call);
         }
         if (!c->by_turns)
