@@ -135,8 +135,8 @@ void sieve_set(struct sieve *, struct link *, void (*ended)(struct sieve *));
 void sieve_by_bitmaps(struct sieve *, enum store_call, struct link *, const hibloom_item *, size_t n,
                       unsigned char *yes, void (*ended)(struct sieve *));
 
-/* Does another call of the handle make links, or count them? Then this one waits for it, and `ended` follows, which looks
- * again what is there. Else this one makes or counts them now. So many calls in flight take little memory and time. */
+/* Does another call of the handle make links, or count them? Then this one waits, and `ended` looks again for what is
+ * there. Else the caller makes or counts them now. So many calls in flight take little memory and time. */
 bool sieve_waits(struct sieve *, void (*ended)(struct sieve *));
 
 /* The walk has ended: its answers become the sieve's. sieve_free_inner frees the memory of any inner task. */
