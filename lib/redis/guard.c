@@ -414,7 +414,7 @@ static void judge_diagnosis(struct talk *talk, struct outbox *outbox)
         fail(task, &removed, key);
     if (found == RECORD_NOTHING)
         fail(task, &absent, key);
-    else if (found == RECORD_NEWER || (found == RECORD_FOUND && (!there->same_spec || !there->same_id)))
+    else if (found == RECORD_NEWER || (found == RECORD_FOUND && (!there->same_spec || !is_key(there))))
         fail_replaced(task, talk->other_key, there->text);
     else if (found == RECORD_NONE && !talk->is_longer)
         fail(task, &no_filter, key);
