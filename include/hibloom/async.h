@@ -128,6 +128,9 @@ HIBLOOM_CHECKED hibloom_status hibloom_async_drop_by_name(hibloom_store *store, 
                                                           void *data);
 HIBLOOM_CHECKED hibloom_status hibloom_async_repair(hibloom_store *store, const char *name, hibloom_done_fn *done,
                                                     void *data);
+
+/* EBUSY, also to done: it may be that other calls on the handle are pending, and the filter is in its place. Call again,
+ * since the handle has its old name until then. */
 HIBLOOM_CHECKED hibloom_status hibloom_async_replace(hibloom *filter, const char *name, hibloom_done_fn *done,
                                                      void *data);
 

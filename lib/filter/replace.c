@@ -48,7 +48,9 @@ void whole_replace(struct whole *w)
 {
     w->naming.named = put_in_place;
     if (w->naming.attempts++ == ATTEMPTS)
-        whole_fail(w, HIBLOOM_EBUSY, "others make, remove, replace or grow '%s' just now", w->naming.name);
+        whole_fail(w, HIBLOOM_EBUSY,
+                   "others make, remove, replace or grow '%s' just now, or other calls on the handle are pending",
+                   w->naming.name);
     else
         whole_open_name(w);
 }

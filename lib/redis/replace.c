@@ -138,6 +138,9 @@ static void take_replaced(struct talk *talk, uint32_t tag, uint32_t index, const
     const int64_t of_all = r->answer >= 0 ? -1 : (r->answer <= NOT_WHOLE ? NOT_WHOLE : TAKEN) - r->answer;
     if (of_all >= all_keys(r->filter)) {
         task_unexpected(&talk->task);
+    } else if (r->answer >= 0 &&
+               r->filter->handle->uses > 1) { /* other calls go by the old name, and undo by it, too */
+        task_fail(&talk->task, HIBLOOM_EBUSY, "'%s' is replaced, but other calls on the handle are pending", r->name);
     } else if (r->answer >= 0) { /* the handle, as it is from now on */
         for (i = 0; i < redis_links(r->filter); i++)
             redis_link(r->filter, i)->generation = (uint64_t)r->answer;

@@ -292,6 +292,30 @@ static void a_store_may_be_freed_in_the_middle(void **state)
     }
 }
 
+/* They go by the old name, so the handle keeps that while they are pending. Else they would take their bits back elsewhere. */
+static void adds_beside_a_replacement_find_no_damage(void **state)
+{
+    for (unsigned round = 0; round < 10; round++) {
+        hibloom *filter = async_filter(loop, async, TEST_NAME, texts[1]);
+        struct outcome added = {0}, replaced = {0};
+        unsigned adds = 0;
+
+        assert_ok(hibloom_async_replace(filter, "taken", on_done, &replaced), async);
+        for (; replaced.calls == 0; loop_class->turn(loop))
+            if (adds < ITEMS) {
+                adds++;
+                assert_ok(hibloom_async_add_many(filter, items, 3, NULL, on_done, &added), async);
+            }
+        while (added.calls < adds)
+            loop_class->turn(loop);
+        assert_int_not_equal(added.status, HIBLOOM_ECORRUPT);
+        assert_true(replaced.status == HIBLOOM_OK || replaced.status == HIBLOOM_EBUSY);
+        assert_ok(RUN(replace, filter, "taken"), async);
+        drop(filter);
+        drop(async_filter(loop, async, TEST_NAME, texts[1]));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -302,6 +326,7 @@ int main(void)
         cmocka_unit_test(a_list_that_another_call_ends_is_not_ok),
         cmocka_unit_test(a_list_in_memory_may_call_and_free),
         cmocka_unit_test(a_store_may_be_freed_in_the_middle),
+        cmocka_unit_test(adds_beside_a_replacement_find_no_damage),
     };
 
     return run_on_each_loop(tests, sizeof tests / sizeof *tests, set_up, tear_down);
