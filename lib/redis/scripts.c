@@ -289,7 +289,8 @@ static const char *const texts[] = {
  * The sum is made under the temporary name, and takes the key's place by RENAME. The first write makes the sum. So a
  * full server refuses all. Gives a letter, and behind d, e and s the trailer:
  *   o f   the key is another one; the other filter's is
- *   n     there are no bits: they have expired, or this was done before
+ *   n     there are no bits: they have expired, or this was done before. Or somebody's string had the place of the bits
+ *         before: then all keys are there, and a slot that moves would refuse the second RENAME alone
  *   d     it was done before: the bits before are there
  *   e     the key was cleared
  *   s     it is done */
@@ -305,6 +306,7 @@ static const char *const texts[] = {
     "if old and call('STRLEN', old) >= tonumber(ARGV[3]) then call('UNLINK', tmp) return 'd' .. trailer end\n"
     "if not from and call('STRLEN', tmp) ~= tonumber(ARGV[3]) then return 'n' end\n"
     "if old and trailer:sub(74, 83) ~= ARGV[4] then return 'e' .. trailer end\n"
+    "if old and call('STRLEN', old) > 0 and redis.pcall('UNLINK', old) == 1 then return 'n' end\n"
     "if from and call('STRLEN', from) > size then\n" /* late bits have made it longer */
     "  try('PSETEX', tmp, " TEMPORARY_MS ", call('GETRANGE', from, 0, size - 1))\n"
     "  try('BITOP', 'OR', tmp, key, tmp)\n"
