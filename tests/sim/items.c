@@ -353,8 +353,8 @@ static void check_found(const struct call *c, int item, bool found)
     const bool told = world_must_have_told(c->begun_us, c->held_us) ||
                       (!settings->loop && !c->by_pairs && world.deposed_us[c->client] >= c->begun_us);
     const bool untold = (n->lost[c->client] & bit) != 0 && told;
-    if (!found && (pending || untold) && (n->in & bit) == 0 && !world.stale[c->client] && !kind->window &&
-        !grew_apart(c->name) && !settings->accept_restarts && !caused(CAUSE_DENIAL, 1))
+    if (!found && (pending || untold) && ((n->in | ~c->had_or_lost) & bit) == 0 && !world.stale[c->client] &&
+        !kind->window && !grew_apart(c->name) && !settings->accept_restarts && !caused(CAUSE_DENIAL, 1))
         fail_call(c, "a wrong \"no\": a server has lost item %d of '%s', of which its handle was not told", item,
                   oracle_name(c->name));
     if (world.stale[c->client] || windows_depends_on_clocks(c->name) || forgot || (old_near && found) || hidden ||

@@ -282,6 +282,7 @@ void oracle_begin(struct call *c)
     note_call(c);
     c->bytes_at_begin = c->longest;
     c->had_at_begin = c->had;
+    c->had_or_lost = c->had | names[c->name].lost[c->client];
     c->demanded = c->items & n->in;
     c->handle_met |= c->handle == 0;
     c->handle_gone = n->there != c->handle && c->begun_us > n->there_since_us + 200000;

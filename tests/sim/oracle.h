@@ -22,9 +22,9 @@ struct call {
     uint64_t paused_us;
     uint64_t begun_us, begun_clock_us; /* the second by the server's clock */
     /* The filter's state at moments of the call: a bit is set for an item that it had, or had not, at one of them. */
-    uint32_t had, had_not, had_at_begin;
-    uint32_t settled;        /* items of which no add was on its way as it began */
-    uint32_t demanded;       /* items that it has to find: in all the time so far */
+    uint32_t had, had_not, had_at_begin, had_or_lost; /* the last: as it began, too */
+    uint32_t settled;                                 /* items of which no add was on its way as it began */
+    uint32_t demanded;                                /* items that it has to find: in all the time so far */
     uint64_t lives, ready;   /* of the name, as it began; and those that were ready, in the call */
     uint64_t handle;         /* the id of the root that its handle has opened; 0: not known */
     uint64_t ids[CALL_KEYS]; /* of the keys of its first link */
