@@ -62,6 +62,7 @@ struct locate {
     unsigned asked;        /* nodes in this round */
     uint64_t began_ns;     /* since then calls wait for the check; 0: its question is not written yet */
     uint64_t asked_ns;     /* when the last question was written */
+    uint64_t took_ns;      /* a Sentinel to answer the last one; 0: none has */
     uint64_t checked_ns;   /* when the last answered question was written, or a round ended without an answer */
     hibloom_status status; /* why the last node gave no answer, */
     struct error error;    /* and in words */

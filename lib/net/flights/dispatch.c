@@ -5,8 +5,9 @@
 #include "net/flights/node.h"
 #include "net/flights/replicas.h"
 
-#define PATIENCE_NS (CHECK_NS / 10) /* of a call that could go on, with a check */
-#define REDIRECTS_MAX 16u           /* of one exchange: two nodes that send it to each other know nothing */
+#define PATIENCE_NS (CHECK_NS / 10)     /* of a call that could go on, with a check; */
+#define MOST_PATIENCE_NS (CHECK_NS / 2) /* at most, where Sentinels are far */
+#define REDIRECTS_MAX 16u               /* of one exchange: two nodes that send it to each other know nothing */
 
 /* To take back what they did, if anything, the calls that have failed get one new connection to a node: one for all. */
 static bool is_spent(struct node *node, const struct call *call)
@@ -77,13 +78,15 @@ static void send_all(struct carrier *c)
 
 /* ---- Locations ------------------------------------------------------------------------------------ */
 
-/* Until then a call waits for a check. Half of its time is left for the call itself. */
+/* Until then a call waits for a check: twice as long as the last one took, and a little. Half of its time is left for the
+ * call itself. */
 static uint64_t end_of_patience_ns(const struct carrier *c, const struct call *call, uint64_t now)
 {
     const uint64_t began = c->locate.began_ns != 0 ? c->locate.began_ns : now, deadline = call->deadline * 1000000;
-    const uint64_t half = deadline > began ? (deadline - began) / 2 : 0;
+    const uint64_t half = deadline > began ? (deadline - began) / 2 : 0, far = PATIENCE_NS + 2 * c->locate.took_ns;
+    const uint64_t patience = far < MOST_PATIENCE_NS ? far : MOST_PATIENCE_NS;
 
-    return began + (call->deadline != 0 && half < PATIENCE_NS ? half : PATIENCE_NS);
+    return began + (call->deadline != 0 && half < patience ? half : patience);
 }
 
 /* A former master may not know for ten seconds that another one has taken over, and answer as before. So Sentinels are
@@ -463,6 +466,7 @@ void dispatch_take_location(struct carrier *c, const struct node *node, uint32_t
         settings_log(c->settings, HIBLOOM_LOG_INFO, "%s read from %s",
                      c->topology.sentinels ? "master and replicas" : "slot map",
                      carrier_where(c, node, where, sizeof where));
+    c->locate.took_ns = c->topology.sentinels ? clock_now_ns() - c->locate.asked_ns : 0;
     end_round(c, true, c->locate.asked_ns);
     c->store.server.count = topology_primaries(&c->topology);
     send_all(c);
