@@ -322,7 +322,7 @@ static void note_reply(struct wire *wire, const struct command_seen *seen, struc
     if (arrives && wire->server == 0 && strcmp(seen->place, "INFO") == 0 && begins_with(reply, "$"))
         met[wire->client].told = servers[0].node.history;
     if (strcmp(seen->place, "ROLE") == 0)
-        wire->knew = servers[wire->server].primary >= 0;
+        wire->knew = servers[wire->server].primary >= 0 && !begins_with(reply, "-");
     if (arrives && begins_with(reply, "-READONLY"))
         check_read_only(wire);
     if (begins_with(reply, "-MOVED") || begins_with(reply, "-ASK")) {

@@ -8,38 +8,25 @@
 #include <string.h>
 
 /* Worked by hand, with Python's zlib.crc32 of the text and of columns 0 to 26. */
+/* clang-format off */
 static const struct worked {
     struct record record;
     const char *text, *trailer;
 } worked[] = {
-    {{.bytes = 13,
-      .keys = 1,
-      .crc = 0x2774212e,
-      .generation = 1763740000123456,
-      .id = 0x0123456789abcdef,
-      .state = RECORD_READY},
+    {{.bytes = 13, .keys = 1, .crc = 0x2774212e,
+      .generation = 1763740000123456, .id = 0x0123456789abcdef, .state = RECORD_READY},
      "hash=xxh3 layout=classic bits=104 hashes=2 seed=0000000000005eed",
      " 0064 000000013 00000/00001 2774212e r 1763740000123456 0123456789abcdef 0000000000 hibloom1"},
-    {{.bytes = 25,
-      .keys = 5,
-      .crc = 0xcda49cc1,
-      .generation = 7,
-      .id = UINT64_MAX,
-      .epoch = 9999999999,
-      .state = RECORD_CREATING},
+    {{.bytes = 25, .keys = 5, .crc = 0xcda49cc1,
+      .generation = 7, .id = UINT64_MAX, .epoch = 9999999999, .state = RECORD_CREATING},
      "hash=xxh3 layout=classic bits=1000 hashes=3 segments=5 seed=0000000000005eed",
      " 0076 000000025 00000/00005 cda49cc1 c 0000000000000007 ffffffffffffffff 9999999999 hibloom1"},
-    {{.bytes = 25,
-      .key = 3,
-      .keys = 5,
-      .crc = 0xfc4c865c,
-      .generation = 9999999999999999,
-      .id = 1,
-      .epoch = 1,
-      .state = RECORD_REMOVING},
+    {{.bytes = 25, .key = 3, .keys = 5, .crc = 0xfc4c865c,
+      .generation = 9999999999999999, .id = 1, .epoch = 1, .state = RECORD_REMOVING},
      "hash=xxh3 layout=classic bits=1000 hashes=3 segments=5 seed=0000000000005eed",
      " 0076 000000025 00003/00005 fc4c865c x 9999999999999999 0000000000000001 0000000001 hibloom1"},
 };
+/* clang-format on */
 enum { WORKED = sizeof worked / sizeof worked[0] };
 
 static struct record record_of(const struct worked *example)
