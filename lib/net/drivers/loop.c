@@ -213,6 +213,7 @@ static uint64_t watch_all(struct looped *l, uint64_t now)
             continue;
         struct connection *connection = pipe_of(node);
         const short events = connection_events(connection).events;
+        connection->owing = connection->owing && node->sent.first != NULL; /* what lacked memory was never written */
         if (!watch(l, connection, loop_events(events) | (node->unwritten != NULL ? HIBLOOM_WRITE : 0))) {
             events_lost(c, node, HIBLOOM_EIO, "the event loop does not take the connection");
             l->unsettled = true;
