@@ -212,6 +212,45 @@ static void count_newest(struct sieve *s)
     sieve_await(s, &s->inner->task, counted);
 }
 
+/* ---- By whole bitmaps -------------------------------------------------------------------------- */
+
+/* Has a link become older that is read with less work than it is asked for what is left of the call? Of an add replicas need
+ * not have what a bitmap shows, and must have what it has found in. */
+static bool reads(struct sieve *s)
+{
+    const uint32_t older = links_to_ask(s), from = s->in != NULL ? s->growing.read : 0;
+    const bool may = older > s->growing.older && !s->refused && !(s->task.adds && s->task.link->server->sends_all);
+
+    s->growing.older = older;
+    if (!may || !bulk_pays(STORE_LOOK, redis_link(s->filter, from), s->n - s->at, sieve_expect_sent(s)))
+        return false;
+    s->growing.read = from;
+    if (s->in == NULL) /* item by item there need be no memory for it */
+        s->in = s->task.adds ? alloc.calloc(FLAGS_BYTES(s->n), 1) : s->yes;
+    return s->in != NULL;
+}
+
+static void read_links(struct sieve *s)
+{
+    const bool more = s->growing.read < links_to_ask(s) && !s->refused;
+    struct link *link = more ? redis_link(s->filter, s->growing.read) : NULL;
+    const size_t at = s->at / 8 * 8, left = s->n - at; /* where a byte of flags begins */
+
+    if (link != NULL && bulk_pays(STORE_LOOK, link, left, (double)left))
+        sieve_by_bitmaps(s, STORE_LOOK, link, s->items + at, left, s->in + at / 8, link_read);
+    else if (s->task.adds)
+        sieve_prove_read(s, s->growing.read > 0);
+    else
+        chunk(s);
+}
+
+/* If there is no memory for bitmaps, asks the links. */
+static void link_read(struct sieve *s)
+{
+    s->growing.read += !s->refused;
+    read_links(s);
+}
+
 /* ---- A chunk of items ------------------------------------------------------------------------ */
 
 /* An add has room for some in the newest link. Else the links are mended, followed, made or counted, and it begins again.
@@ -240,6 +279,10 @@ static void chunk(struct sieve *s)
 
     if (s->task.adds && !has_room(s))
         return;
+    if (s->task.adds && reads(s)) {
+        read_links(s);
+        return;
+    }
     if (s->task.adds)
         sieve_distrust(s); /* the links were counted, or followed */
     sieve_take(s, s->task.adds && room < s->most ? (uint32_t)room : s->most);
@@ -252,41 +295,13 @@ static void chunk(struct sieve *s)
         end_chunk(s);
 }
 
-/* ---- By whole bitmaps -------------------------------------------------------------------------- */
-
-static void read_links(struct sieve *s)
-{
-    const bool more = s->growing.read < links_to_ask(s) && !s->refused;
-    struct link *link = more ? redis_link(s->filter, s->growing.read) : NULL;
-
-    if (link != NULL && bulk_pays(STORE_LOOK, link, s->n, (double)s->n))
-        sieve_by_bitmaps(s, STORE_LOOK, link, s->items, s->n, s->in, link_read);
-    else if (s->task.adds)
-        sieve_prove_read(s, s->growing.read > 0);
-    else
-        chunk(s);
-}
-
-/* If there is no memory for bitmaps, asks the links. */
-static void link_read(struct sieve *s)
-{
-    s->growing.read += !s->refused;
-    read_links(s);
-}
-
 /* ---- The call ---------------------------------------------------------------------------------- */
 
 static void begin(struct sieve *s)
 {
-    /* replicas need not have what a bitmap shows, and must have what an add has found in */
-    const bool may = links_to_ask(s) > 0 && !(s->task.adds && s->task.link->server->sends_all);
-    const bool reads = may && bulk_pays(STORE_LOOK, s->task.link, s->n, sieve_expect_sent(s));
-
-    s->growing.read = 0;
+    s->growing.older = 0;
     s->growing.kept = s->filter->kept;
-    if (reads) /* item by item there need be no memory for it */
-        s->in = s->task.adds ? alloc.calloc(FLAGS_BYTES(s->n), 1) : s->yes;
-    if (s->in != NULL)
+    if (reads(s))
         read_links(s);
     else
         chunk(s);

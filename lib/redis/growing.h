@@ -5,7 +5,8 @@
  *   add       the older links are asked first. What none of them has goes to the newest, in a second round trip. Where
  *             is_new is wanted and that has several keys, its root is asked behind it
  *
- * A call of very many items reads bitmaps instead (bulk.h): those of each link where that is less work, each once.
+ * A call of very many items reads bitmaps instead (bulk.h): those of each link where that is less work, each once. One
+ * that makes links reads them as they become older.
  *
  * A guard may tell of a further link. The same call opens that, and asks it, too.
  *
@@ -40,7 +41,8 @@
 
 /* The state of a call. */
 struct growing {
-    uint32_t read;         /* links whose bitmaps were, for all items */
+    uint32_t older;        /* links of which that was considered: */
+    uint32_t read;         /* links whose bitmaps were, for all items that are left */
     uint32_t asked;        /* links that have been, for all that is left of the chunk */
     uint32_t kept;         /* roots of links whose replicas know of the next one, once this call is over */
     uint32_t making;       /* links, with the one that it has to make, or has made last; 0: none */

@@ -12,12 +12,13 @@
 #define GLANCE 64u
 #define PROOFS 128u /* guards at a time */
 
+/* A link that is new here changes nothing that is known of others. */
 static uint64_t mark_of(const struct sieve *s)
 {
-    uint64_t mark = 0;
+    uint64_t mark = near_mark(&s->filter->first);
 
-    for (uint32_t i = 0; i < redis_links(s->filter); i++)
-        mark += near_mark(redis_link(s->filter, i));
+    for (uint32_t i = 1; i < redis_links(s->filter); i++)
+        mark += redis_link(s->filter, i)->clears;
     return mark;
 }
 
@@ -309,11 +310,11 @@ static size_t count_near(struct sieve *s, size_t n, size_t sample)
 
 double sieve_expect_sent(struct sieve *s)
 {
-    const size_t sample = s->n < SAMPLE ? s->n : SAMPLE;
+    const size_t left = s->n - s->at, sample = left < SAMPLE ? left : SAMPLE;
 
     if (!has_near(s))
-        return (double)s->n;
-    return (double)s->n * (double)(sample - count_near(s, s->n, sample)) / (double)sample;
+        return (double)left;
+    return (double)left * (double)(sample - count_near(s, left, sample)) / (double)sample;
 }
 
 /* Where a few items are all new the rest most often are, too. To look at them cost some percent of a call. Items

@@ -91,9 +91,11 @@ struct sieve {
     uint64_t begun_ns;    /* the call: a guard is good for all of its chunks */
     struct left_out out;
     struct setting set;
-    struct growing growing;
-    struct window *window; /* NULL: it is none, or has not begun */
-    hibloom_item left[];   /* and then the other arrays */
+    union { /* the policy's: */
+        struct growing growing;
+        struct window *window; /* NULL: it has not begun */
+    };
+    hibloom_item left[]; /* and then the other arrays */
 };
 
 /* The sieve whose inner task it is: a talk of its own, or the walk's. */
@@ -166,7 +168,7 @@ bool sieve_sample_is_new(struct sieve *);
 /* Is it an add that looks first? */
 bool sieve_looks_first(const struct link *, size_t n, enum store_call);
 
-/* The number of the n items that have to be sent, by a sample. */
+/* The number of the items left that have to be sent, by a sample. */
 double sieve_expect_sent(struct sieve *);
 
 #endif
