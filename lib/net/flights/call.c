@@ -123,9 +123,15 @@ bool call_hold(struct carrier *c, struct call *call, const struct pause *pause)
     return true;
 }
 
+void call_begin_wait(struct carrier *c, struct call *call)
+{
+    begin_retries(c, call);
+    call->waited = true;
+}
+
 void call_note_progress(struct call *call)
 {
-    if (call->anew)
+    if (call->anew || call->waited)
         return;
     call->retry_until = 0;
     call->attempts = 0;

@@ -37,10 +37,11 @@ struct call {
     bool keeps : 1;         /* it was sent in the middle; */
     bool unkept : 1;        /* and then a server was lost: the task fails, so that it ends and begins again */
     bool anew : 1;          /* it began again, as a server was lost: from then on no answer is progress */
-    bool at_primary : 1;    /* replicas are not asked: one did not know the filter */
-    bool astray : 1;        /* it has failed, and no locations were known while it took back its writes */
-    bool runnable : 1;      /* in carrier.runnable */
-    bool drops : 1;         /* its flights that wait for a connection are about to end */
+    bool waited : 1;     /* for another call that makes links, which are not there yet: no answer is progress, either */
+    bool at_primary : 1; /* replicas are not asked: one did not know the filter */
+    bool astray : 1;     /* it has failed, and no locations were known while it took back its writes */
+    bool runnable : 1;   /* in carrier.runnable */
+    bool drops : 1;      /* its flights that wait for a connection are about to end */
     bool done : 1;
     const struct node *at;   /* where it failed, */
     uint64_t revivals;       /* and as many connections had been made for failed calls by then */
@@ -58,7 +59,8 @@ uint64_t call_deadline(const struct carrier *, const struct call *);
 bool call_may_retry(const struct carrier *, const struct call *);      /* a failed flight may be sent again */
 void call_plan_retry(struct carrier *, struct call *);                 /* sleeps until that is due */
 bool call_hold(struct carrier *, struct call *, const struct pause *); /* sleeps until its end; false: it has no time */
-void call_note_progress(struct call *);                                /* an answer came: tries are counted from 0 */
+void call_begin_wait(struct carrier *, struct call *); /* for another call; its tries take that time, too */
+void call_note_progress(struct call *);                /* an answer came: tries are counted from 0 */
 
 /* Begins a pause of a node, or of the locations. Does it last, with another call under way? One alone keeps its own
  * only. */

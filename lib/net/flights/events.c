@@ -69,7 +69,11 @@ static bool step(struct carrier *c, struct call *call)
         call_set_runnable(c, call);
         break;
     case TASK_WAIT: break;
-    case TASK_PAUSE: call_sleep(c, call, clock_now_ms() + call->task->pause_ms); break;
+    case TASK_PAUSE:
+        if (call->task->pause_ms == TASK_UNTIL_MADE)
+            call_begin_wait(c, call);
+        call_sleep(c, call, clock_now_ms() + call->task->pause_ms);
+        break;
     case TASK_KEEP:
         replicas_keep(c, call);
         dispatch_call(c, call);
@@ -128,17 +132,28 @@ static void flush(struct carrier *c)
     }
 }
 
-/* Calls that wait until another one of their handle has made links. NULL: none has. */
-static void wake_others(struct carrier *c, const struct redis_filter *made)
+static void note_made(struct call *call)
 {
+    call->waited = false;
+    call_note_progress(call);
+}
+
+/* Calls that wait until another one of their handle has made links, or has failed. */
+static void wake_others(struct carrier *c, struct call *maker, bool ends)
+{
+    const struct redis_filter *made = task_take_made(maker->task, ends);
     struct call *next;
 
+    if (made != NULL && !task_has_failed(maker->task))
+        note_made(maker);
     for (struct call *call = made != NULL ? TAILQ_FIRST(&c->asleep) : NULL; call != NULL; call = next) {
         next = TAILQ_NEXT(call, in_asleep);
-        if (call->task->pause_ms == TASK_UNTIL_MADE && call->task->link->of == made) {
-            call_wake(c, call);
-            call_set_runnable(c, call);
-        }
+        if (call->task->pause_ms != TASK_UNTIL_MADE || call->task->link->of != made)
+            continue;
+        if (!task_has_failed(maker->task))
+            note_made(call);
+        call_wake(c, call);
+        call_set_runnable(c, call);
     }
 }
 
@@ -152,7 +167,7 @@ static void settle(struct carrier *c)
             TAILQ_REMOVE(&c->runnable, call, in_runnable);
             call->runnable = false;
             const bool ends = step(c, call);
-            wake_others(c, task_take_made(call->task, ends));
+            wake_others(c, call, ends);
             if (ends)
                 end(c, call);
         }
@@ -302,11 +317,11 @@ uint64_t events_wake_at(const struct carrier *c)
 }
 
 /* One cause may fail many calls. The log tells of it once, until a call succeeds. */
-static void tell_failure(struct carrier *c, const struct error *failure)
+static void tell_failure(struct carrier *c, const struct error *failure, size_t len)
 {
     struct error *error = &c->store.base.error;
 
-    if (!c->failing || strcmp(failure->words, error->words) != 0)
+    if (!c->failing || strncmp(failure->words, error->words, len) != 0)
         settings_log(c->settings, HIBLOOM_LOG_ERROR, "%s", failure->words);
     c->failing = true;
     *error = *failure;
@@ -328,6 +343,6 @@ hibloom_status events_error(struct carrier *c, const struct call *call)
     if (call->tried != 0)
         snprintf(tried, sizeof tried, " (tried %u times)", call->tried);
     (void)error_set(&failure, task->status, "%s: %s%s", carrier_where(c, at, where, sizeof where), task->words, tried);
-    tell_failure(c, &failure);
+    tell_failure(c, &failure, strlen(failure.words) - strlen(tried)); /* others may have been tried more often */
     return task->status;
 }
