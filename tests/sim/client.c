@@ -136,10 +136,11 @@ static const char *uri_of(const struct client *c, char *buf, size_t size)
 
     snprintf(buf + len, size - len,
              "?connect_timeout=%ums&command_timeout=%ums&retry=%ums&min_replicas=%u&replicas_timeout=%ums&"
-             "read_from=%s&accept_restarts=%s&commands=%s",
+             "read_from=%s&accept_restarts=%s&commands=%s%s",
              (unsigned)s->timeout_ms, (unsigned)s->timeout_ms, (unsigned)s->retry_ms, (unsigned)s->min_replicas,
              (unsigned)s->replicas_ms, s->from_replicas != 0 ? "replicas" : "primary",
-             s->accept_restarts != 0 ? "yes" : "no", s->bitfield != 0 ? "bitfield" : "setbit");
+             s->accept_restarts != 0 ? "yes" : "no", s->bitfield != 0 ? "bitfield" : "setbit",
+             s->fast != 0 ? "&link=100000gb" : "");
     return buf;
 }
 
@@ -405,10 +406,9 @@ static void make_fillers(struct running *r)
 static const char *file_of(const struct client *c)
 {
     static char paths[CLIENTS][64]; /* others call while a client saves */
-    char *path = paths[c->id];
 
-    snprintf(path, sizeof paths[0], "/dev/shm/hibloom-sim-%d-%d", (int)getpid(), c->id);
-    return path;
+    snprintf(paths[c->id], sizeof paths[0], "/dev/shm/hibloom-sim-%d-%d", (int)getpid(), c->id);
+    return paths[c->id];
 }
 
 /* BF.RESERVE name 0.01 10 NONSCALING, and all items of the worlds, as redis-cli prints BF.SCANDUMP of it. */
@@ -499,7 +499,7 @@ static void end(struct running *r, hibloom_status status)
 static void note_failed(struct client *c, const struct running *r, hibloom_status status, const hibloom_stats *before)
 {
     const hibloom_stats now = stats_of(c);
-    const bool one = r->count == 1; /* several learn of each other */
+    const bool one = r->count == 1 && !world.plan->client[c->id].fast; /* several learn of each other, or of a bitmap */
 
     for (size_t part = 0; part < r->parts; part++) {
         const hibloom_status its = status_of(r, part, status);

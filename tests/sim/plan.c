@@ -108,6 +108,7 @@ static void draw_client(struct plan *p, struct client_settings *c, struct draw *
     c->deadline_ms = draw(d, 5) == 0 ? 100 + draw(d, 2000) : 0;
     c->near = ONE_OF(d, 0, 0, 0, 0, 1, 1, 1, 1 + 50); /* 0: none; else the age and 1 */
     c->accept_restarts = draw(d, 8) == 0;
+    c->fast = plan_chance(p, (uint64_t)(c - p->client), 3) % 8 == 0; /* the network: few items go by bitmaps */
 }
 
 /* The servers are so far away that the answer to each guard is old. */
@@ -171,7 +172,8 @@ enum focused {
     LARGE = 1024,   /* half of the calls have very many items */
     PACED = 2048,   /* it lasts, and its calls are about few items */
     RETRIES = 4096, /* all clients try again, and have time for that */
-    WATCHED = 8192  /* Sentinels name the master */
+    WATCHED = 8192, /* Sentinels name the master */
+    FAST = 16384    /* all clients take the network for so fast that few items go by bitmaps */
 };
 
 /* Some worlds are about one thing that is rare where all is drawn by itself: its kinds, what they do often, the faults. */
@@ -207,6 +209,7 @@ static const struct focus {
     {FIXED | BIT(GROWING), 0, FAULT(RESTART, FAILOVER, LAG), NULL, NEAR, 0},
     {FIXED, VERB(ADD, SLEEP), FAULT(ISOLATE, LAG), NULL, NEAR, 0},
     {BITS(GROWING_SEGMENTS, GROWING_LARGE, GROWING_LARGE_SEGMENTS), VERB(ADD_NEW, FILL), FAULT(DELAY), "SETBIT", 0, 3},
+    {BIT(GROWING_LARGE), VERB(ADD_NEW, FILL), FAULT(MEET, DELAY), "EVAL.merge", FAST, 2},
     {BITS(GROWING, GROWING_BLOCKED, GROWING_LARGE), VERB(FILL), FAULT(ISOLATE, FAILOVER, LAG), NULL, CLUSTERED, 0},
     {BITS(GROWING, GROWING_SEGMENTS, GROWING_LARGE_SEGMENTS), VERB(FILL), FAULT(FAILOVER, LAG), NULL, CLUSTERED | KEEPS,
      0},
@@ -344,6 +347,7 @@ static void draw_focus(struct plan *p, struct draw *d, const struct focus *focus
         if ((focus->is & NEAR) != 0) /* an age lets near items be shown by less than their own keys */
             p->client[i].near = (focus->is & KEEPS) != 0 ? 1 + 50 : 1;
         p->client[i].loop |= (focus->is & LOOPED) != 0;
+        p->client[i].fast |= (focus->is & FAST) != 0;
         if ((focus->is & HURRIED) != 0 && draw(d, 4) != 0)
             p->client[i].deadline_ms = 100 + draw(d, 200);
     }
@@ -534,7 +538,8 @@ void plan_write(const struct plan *p, FILE *out)
     }
 }
 
-static bool read_number(const char *line, const char *name, uint64_t *out)
+/* What is not named stays 0. */
+static void read_number(const char *line, const char *name, uint64_t *out)
 {
     char wanted[40];
 
@@ -542,7 +547,6 @@ static bool read_number(const char *line, const char *name, uint64_t *out)
     const char *at = strstr(line, wanted);
     if (at != NULL)
         *out = strtoull(at + strlen(wanted), NULL, 10);
-    return at != NULL;
 }
 
 static bool read_line(struct plan *p, const char *line)
@@ -550,21 +554,21 @@ static bool read_line(struct plan *p, const char *line)
     char word[40] = "";
     struct step s = {0};
     struct decision d = {0};
-    bool ok = true;
+    bool ok;
     int n = 0;
 
     if (strncmp(line, "world ", 6) == 0) {
-        ok = read_number(line, "seed", &p->seed);
-#define X(name) (void)read_number(line, #name, &p->name); /* what a world does not name is 0 */
+#define X(name) read_number(line, #name, &p->name);
+        X(seed)
         SETTINGS(X)
 #undef X
-        return ok && p->clients <= CLIENTS && p->kind0 < KINDS && p->kind1 < KINDS;
+        return p->clients <= CLIENTS && p->kind0 < KINDS && p->kind1 < KINDS;
     }
     if (sscanf(line, "client %d ", &n) == 1 && n >= 0 && n < CLIENTS) {
-#define X(name) ok = read_number(line, #name, &p->client[n].name) && ok;
+#define X(name) read_number(line, #name, &p->client[n].name);
         CLIENT_SETTINGS(X)
 #undef X
-        return ok;
+        return true;
     }
     if (sscanf(line, "call %d %39s name=%d items=%" SCNx32 " times=%" SCNu32 " arg=%" SCNu64, &s.client, word, &s.name,
                &s.items, &s.times, &s.arg) == 6) {

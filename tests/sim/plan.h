@@ -97,7 +97,7 @@ struct step {
     X(kind1) X(clients) X(rate) X(faults) X(pieces) X(late) X(sizes) X(races) X(quiet) X(pace) X(spare)
 #define CLIENT_SETTINGS(X) \
     X(loop) X(retry_ms) X(timeout_ms) X(min_replicas) X(replicas_ms) X(from_replicas) X(bitfield) X(deadline_ms) \
-    X(near) X(accept_restarts)
+    X(near) X(accept_restarts) X(fast)
 /* clang-format on */
 
 #define X(name) uint64_t name;

@@ -297,7 +297,7 @@ void oracle_after_command(struct command_seen *seen, struct blob reply)
     if (seen->redirected)
         oracle_connects(seen->client); /* all is asked again here */
     serves(seen->client, seen->server, seen->by_replica, seen->key, world_fetch_at(seen->server, seen->key, &room),
-           seen->place[0] == 'B' || seen->argc == 3);
+           seen->place[0] == 'B' || seen->argc == 3 || seen->argv[2].bytes[0] == '0' /* a bitmap from its begin */);
     served_by[seen->client] = seen->server;
 }
 
