@@ -1,14 +1,9 @@
-/* No memory. How much a call takes: async/links_cost.
+/* No memory, at every allocation in turn: the Nth one that the library makes fails, until none does. The call that met it
+ * says ENOMEM, or has done without. The store goes on, its answers are right, and nothing is left allocated. How much a
+ * call takes: async/links_cost.
  *
- * Out of memory, at every allocation in turn: the Nth one that the library
- * makes fails, N rising until nothing fails any more. Each time the call that
- * met it says ENOMEM, or has done without, the store goes on, its answers are
- * right, and nothing is left allocated.
- *
- * malloc and its kin are replaced for the whole process, which neither ASan nor
- * a second look at leaks by valgrind can bear; so under ASan these tests are
- * skipped, and leaks are counted here. Only calls from this program's own code
- * fail, of which the library is a part and hiredis is not. */
+ * malloc is replaced. Neither ASan nor valgrind's search for leaks can bear that. So under ASan these tests are skipped,
+ * and leaks are counted here. */
 #include "support/failing_memory.h"
 #include "support/module_dump.h"
 #include "support/record.h"

@@ -1,8 +1,6 @@
-/* One filter in Redis and its twin in memory are done the same random things
- * to: they must give the same answers and hold the same bits, whatever the
- * spec, the dialect and the order of things. A failure says in which round and
- * step it was; $HIBLOOM_TEST_SEED repeats it, and $HIBLOOM_TEST_ROUNDS is for
- * a longer run. */
+/* One filter in Redis and its twin in memory are done the same random things to. They must give the same answers and hold
+ * the same bits, whatever the spec and the order. A failure says in which round and step it was. $HIBLOOM_TEST_SEED repeats
+ * it, and $HIBLOOM_TEST_ROUNDS is for a longer run. */
 #include "support/pieces.h"
 #include "support/random_spec.h"
 #include "support/record.h"
