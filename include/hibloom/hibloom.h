@@ -244,7 +244,8 @@ HIBLOOM_API void hibloom_store_free(hibloom_store *store);
  * The library does not notice altered bits, or an older copy that is put back by hand.
  *
  * Round trips are given for a filter of one link. Items are asked of all links of a growing filter or a window at once.
- * Other calls take as many for each link, and up to three more. 128 keys count as 16 MB.
+ * Other calls take as many for each link, and one more. To make or remove it takes up to four more for each. 128 keys
+ * count as 16 MB.
  *
  * The functions below also return ENOMEM, EIO, ETIMEDOUT, ESERVER, EPROTO, EUNAVAILABLE and EDENIED. */
 
