@@ -196,7 +196,8 @@ static void counted(struct sieve *s)
 
     spec_note_count(&count, link->spec, &s->inner->upkeep.count);
     const double missing = limit_of(capacity) - count.items - (double)link->reserved;
-    const double part = floor(missing / PARTS) + (double)(capacity / LEAST + 1);
+    const uint64_t least = capacity / LEAST + 1;
+    const double part = floor(missing / PARTS) + (double)least;
     const double shared = fmin(part * (s->filter->waiting + 1.0), missing); /* by those that wait for the count */
     link->room = missing > 0.0 ? (uint64_t)fmax(part, shared) : 0;
     if (link->room == 0 && !link->grown && link == redis_newest(s->filter)) /* another call may have grown it */
