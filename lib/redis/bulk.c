@@ -78,6 +78,7 @@ static void begin_key(struct bulk *bulk)
     bulk->task.inner = &bulk->transfer.talk.task;
 }
 
+/* What an earlier sending merged is near, too: the answer has the key's trailer, and a loss changes the mark. */
 static void end_group(struct bulk *bulk)
 {
     const uint32_t first = bulk->piece.key / bulk->group * bulk->group;
