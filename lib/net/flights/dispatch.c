@@ -432,7 +432,7 @@ static hibloom_status explain_location(const struct carrier *c, const redisReply
                                        struct error *error)
 {
     if (reply->type != REDIS_REPLY_ERROR)
-        return error_set(error, HIBLOOM_EUNAVAILABLE, "%s", wrong);
+        return error_set(error, wrong == topology_no_memory ? HIBLOOM_ENOMEM : HIBLOOM_EUNAVAILABLE, "%s", wrong);
     if (c->topology.sentinels && refusal_of(wrong) == REFUSAL_UNKNOWN_COMMAND)
         return error_set(error, HIBLOOM_ESERVER, "this is no Sentinel but a Redis; redis:// connects to it");
     return settings_explain(c->settings, wrong, error);

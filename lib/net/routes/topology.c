@@ -302,15 +302,18 @@ static void apply(struct topology *t, const struct slot_map *map, bool took_over
     }
 }
 
-/* Takes the answer to CLUSTER SLOTS. False: it makes no sense, and nothing has changed. */
-static bool take_slots(struct topology *t, const struct node *asked, const redisReply *reply, bool *took_over)
+const char topology_no_memory[] = "out of memory";
+
+/* Takes the answer to CLUSTER SLOTS. Not NULL: nothing has changed, for this reason. */
+static const char *take_slots(struct topology *t, const struct node *asked, const redisReply *reply, bool *took_over)
 {
-    struct slot_map *map = is_array(reply, 1) ? alloc.malloc(sizeof *map) : NULL;
-    bool good = map != NULL;
+    struct slot_map *map = alloc.malloc(sizeof *map);
+    bool good = is_array(reply, 1);
 
     *took_over = false;
-    if (good)
-        empty(map, t->slots);
+    if (map == NULL)
+        return topology_no_memory;
+    empty(map, t->slots);
     for (size_t i = 0; good && i < reply->elements; i++)
         good = read_range(t, asked, reply->element[i], map);
     if (good) {
@@ -320,7 +323,7 @@ static bool take_slots(struct topology *t, const struct node *asked, const redis
     for (unsigned i = 0; i < t->count; i++)
         t->nodes[i]->named = false;
     alloc.free(map);
-    return good;
+    return good ? NULL : "the server's answer to CLUSTER SLOTS makes no sense";
 }
 
 struct node *topology_redirect(struct topology *t, const struct node *asked, const char *words, bool *took_over)
@@ -473,7 +476,7 @@ const char *topology_take(struct topology *t, const struct node *asked, uint32_t
     if (reply->type == REDIS_REPLY_ERROR)
         return reply->str;
     if (t->clustered)
-        return take_slots(t, asked, reply, took_over) ? NULL : "the server's answer to CLUSTER SLOTS makes no sense";
+        return take_slots(t, asked, reply, took_over);
     if (i == 0 && reply->type == REDIS_REPLY_NIL)
         return "knows no master of that name";
     if (i == 0 ? take_master(t, reply) : take_replicas(t, reply))

@@ -100,6 +100,7 @@ uint32_t topology_ask(const struct topology *, const struct store_settings *, st
  * *took_over: a slot is at another node than before. That was no primary, or the former one is none any more, or
  * was lost. */
 const char *topology_take(struct topology *, const struct node *asked, uint32_t i, const redisReply *, bool *took_over);
+extern const char topology_no_memory[]; /* one of these reasons */
 
 /* Takes "MOVED 3999 127.0.0.1:6381" or "ASK ...", answered by a node; the node to go to. NULL: it makes no sense.
  * *took_over: that node was no primary. Of a known one the next map tells. */
