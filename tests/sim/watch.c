@@ -329,9 +329,11 @@ void watch_end(const struct call *c, hibloom_status status, bool open_end)
 void watch_check(const struct call *c, const bool *answers)
 {
     const struct client_settings *settings = &world.plan->client[c->client];
-    bool no = false, lacked = false; /* a replica may be behind, but not without the filter */
+    const bool starved = world.starved_us[c->client] >=
+                         c->begun_us; /* it may have read a replica's bitmap for nothing */
+    bool no = false, lacked = false;  /* a replica may be behind, but not without the filter */
 
-    for (int i = 0; i < CALL_KEYS && settings->from_replicas && c->times == 1; i++)
+    for (int i = 0; i < CALL_KEYS && settings->from_replicas && c->times == 1 && !starved; i++)
         lacked |= c->lacked[i] != 0;
     for (size_t i = 0, k = 0; c->verb == VERB_LOOK && i < ITEMS; i++)
         if ((c->items >> i & 1) != 0)
