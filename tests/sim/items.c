@@ -71,6 +71,18 @@ static void settle_removals(int name)
         n->low[i] = n->low[i] < 0 ? 0 : n->low[i];
 }
 
+/* What is being removed may be removed from a filter that never had it. */
+void items_begin_life(int name)
+{
+    struct name *n = &names[name];
+
+    n->spoiled = false;
+    memset(n->low, 0, sizeof n->low);
+    for (int i = 0; i < ITEMS; i++)
+        n->low[i] -= (int)(items_being_removed(name) >> i & 1);
+    note_spoiled(name);
+}
+
 void items_begin(const struct call *c)
 {
     struct name *n = &names[c->name];

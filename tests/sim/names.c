@@ -233,8 +233,7 @@ void end_life(int name)
     n->untold_adds = n->bits_late || kind_of(name)->partitioned ? n->possible : 0;
     n->untold_adds |= items_under_way(NULL, name, MAY_SET); /* they may land in either */
     n->haunted |= n->bits_late;
-    n->spoiled = false;
-    memset(n->low, 0, sizeof n->low);
+    items_begin_life(name);
     memset(n->until_us, 0, sizeof n->until_us);
 }
 

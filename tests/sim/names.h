@@ -147,6 +147,7 @@ uint32_t may_go_by_itself(int name);
 /* ---- items.c: what adds, removes and look-ups say of each item, held against the raw keys ---- */
 
 void items_begin(const struct call *);
+void items_begin_life(int name);
 void items_end(const struct call *, hibloom_status);  /* whatever has become of it */
 void items_check(struct call *, const bool *answers); /* it is OK */
 bool items_cover(int name, int item);                 /* items that others may have added cover all bits of this one */
