@@ -88,6 +88,10 @@ static void filters_are_merged_and_compared(void **state)
         assert_int_equal(RUN(merge, here, into), HIBLOOM_OK);
         assert_ok(hibloom_contains_many(here, items, ITEMS, found), memory);
         assert_null(memchr(found, false, ITEMS));
+        assert_ok(RUN(save, into, path), async);
+        assert_ok(RUN(clear, into), async);
+        assert_ok(RUN(restore, into, path), async);
+        assert_has(into, 0, 300);
         assert_int_equal(RUN(compare, into, from, &comparison, sizeof comparison),
                          strstr(texts[i], "growth") != NULL ? HIBLOOM_ENOTSUP : HIBLOOM_OK);
         assert_true(strstr(texts[i], "growth") != NULL || (comparison.similarity > 0.5 && comparison.similarity < 0.8));
