@@ -30,6 +30,8 @@ bool items_cover(int name, int item)
 
 /* ---- What is removed ---- */
 
+enum { ALL_OF_A_COUNTER = 15 };
+
 /* One that is not in is removed all the same, if others cover it: as its removal began, or by the time that it arrives. */
 static void note_spoiled(int name)
 {
@@ -71,6 +73,34 @@ static void settle_removals(int name)
         n->low[i] = n->low[i] < 0 ? 0 : n->low[i];
 }
 
+static void note_set(const struct call *c)
+{
+    struct name *n = &names[c->name];
+    int sum = 0;
+
+    for (int i = 0; i < ITEMS; i++) {
+        if (c->verb != VERB_ADD && c->verb != VERB_ADD_NEW)
+            n->high[i] += ALL_OF_A_COUNTER;
+        else if ((c->items >> i & 1) != 0)
+            n->high[i] += (int)c->times;
+        sum += n->high[i];
+    }
+    n->full |= 2 * sum >= ALL_OF_A_COUNTER; /* two bits of an item may be one */
+}
+
+uint32_t items_stay(const struct call *c)
+{
+    struct name *n = &names[c->name];
+    uint32_t gone = 0;
+
+    for (int i = 0; i < ITEMS && !n->full; i++)
+        if ((c->items >> i & 1) != 0) {
+            n->high[i] = n->high[i] > (int)c->times ? n->high[i] - (int)c->times : 0;
+            gone |= n->high[i] == 0 && !items_cover(c->name, i) ? 1u << i : 0;
+        }
+    return items_there(c->name, &n->seen, gone);
+}
+
 /* What is being removed may be removed from a filter that never had it. */
 void items_begin_life(int name)
 {
@@ -81,6 +111,11 @@ void items_begin_life(int name)
     for (int i = 0; i < ITEMS; i++)
         n->low[i] -= (int)(items_being_removed(name) >> i & 1);
     note_spoiled(name);
+    n->full = false;
+    memset(n->high, 0, sizeof n->high);
+    for (const struct call *c = calls; c != NULL; c = c->next)
+        if (c->name == name && (1u << c->verb & MAY_SET) != 0)
+            note_set(c);
 }
 
 void items_begin(const struct call *c)
@@ -97,6 +132,7 @@ void items_begin(const struct call *c)
         settle_removals(c->name);
         n->possible |= c->items;
         note_spoiled(c->name);
+        note_set(c);
     }
 }
 

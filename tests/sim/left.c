@@ -116,6 +116,8 @@ void check_left(const struct call *c, bool unclean)
     if (c->alone && !unclean && c->verb == VERB_CLEAR && n->seen.status == 0 &&
         items_there(c->name, &n->seen, (1u << ITEMS) - 1) != 0)
         fail_call(c, "'%s' was cleared, but items are in", oracle_name(c->name));
+    if (c->alone && !unclean && !n->unclean && c->verb == VERB_REMOVE && n->seen.status == 0 && items_stay(c) != 0)
+        fail_call(c, "items of '%s' were removed, but are in", oracle_name(c->name));
     const bool removes = c->alone && (c->verb == VERB_DROP || c->verb == VERB_DELETE);
     const bool grows_late = kind_of(c->name)->growing &&
                             commands_may_be_late(); /* what takes a further link away again */

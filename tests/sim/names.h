@@ -47,7 +47,9 @@ struct name {
 
     /* ---- items.c ---- */
     uint32_t untold_adds;    /* items that somebody may have added without being told whether they are new */
-    int low[ITEMS];          /* of a counting filter: how often it is in, at least */
+    int low[ITEMS];          /* of a counting filter: how often it is in, at least, */
+    int high[ITEMS];         /* and at most */
+    bool full;               /* a counter may have reached its end, at which it stays */
     uint32_t removing;       /* items that a call has removed, or will: since the last clear, */
     uint32_t removing_since; /* and since one began */
     bool spoiled;            /* something was removed that was not in: other items may be denied */
@@ -148,6 +150,8 @@ uint32_t may_go_by_itself(int name);
 
 void items_begin(const struct call *);
 void items_begin_life(int name);
+/* A remove that was alone, and is OK: of the items that it must have taken out, those that are in. */
+uint32_t items_stay(const struct call *);
 void items_end(const struct call *, hibloom_status);  /* whatever has become of it */
 void items_check(struct call *, const bool *answers); /* it is OK */
 bool items_cover(int name, int item);                 /* items that others may have added cover all bits of this one */

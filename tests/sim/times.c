@@ -205,6 +205,16 @@ void times_end(struct call *c, hibloom_status status, bool open_end)
         n->unsettled_us = net_now_us();
 }
 
+/* The root's time begins as its server sets it. */
+static bool has_its_time(const struct call *c)
+{
+    const uint64_t ms = c->arg * 1000, expiry_ms = world_expiry_ms(root_key(c->name)),
+                   latest_ms = clock_of(c->name) / 1000 + ms;
+
+    return ms == 0 ? expiry_ms == 0
+                   : expiry_ms <= latest_ms && expiry_ms + (net_now_us() - c->begun_us) / 1000 + 1 >= latest_ms;
+}
+
 void times_check_left(const struct call *c)
 {
     const bool expired = c->expiry_ms != 0 && c->expiry_ms * 1000 <= clock_of(c->name); /* and was made anew */
@@ -215,6 +225,8 @@ void times_check_left(const struct call *c)
     if ((c->agreed || c->verb == VERB_EXPIRE) && !times_agree(c->name, (net_now_us() - c->begun_us) / 1000))
         fail_call(c, "it is %s, and the keys of '%s' have different times to live", verb_names[c->verb],
                   oracle_name(c->name));
+    if (c->verb == VERB_EXPIRE && !has_its_time(c))
+        fail_call(c, "'%s' has another time to live", oracle_name(c->name));
     /* A filter that is there behind a removal is another one, which somebody has made meanwhile. */
     if (c->agreed && (1u << c->verb & (1u << VERB_EXPIRE | 1u << VERB_DROP | 1u << VERB_DELETE)) == 0 &&
         c->raw_at_begin == 0 && !expired && !is_near(world_expiry_ms(root_key(c->name)), c->expiry_ms))
