@@ -148,10 +148,8 @@ void items_end(const struct call *c, hibloom_status status)
     if (status == HIBLOOM_OK && c->verb == VERB_CLEAR && !c->doubtful &&
         (!caused(CAUSE_LOSS, 1) || net_now_us() >= n->late_until_us))
         n->removing = n->removing_since | items_being_removed(c->name);
-    if (c->verb == VERB_LOAD || c->verb == VERB_MERGE) /* that may be any item */
-        n->untold_adds |= EVERY_ITEM;
-    else if (status != HIBLOOM_OK)
-        n->untold_adds |= c->items;
+    /* What is merged may be any item. */
+    n->untold_adds |= c->verb == VERB_LOAD || c->verb == VERB_MERGE ? EVERY_ITEM : status != HIBLOOM_OK ? c->items : 0;
 }
 
 /* ---- What adds say ---- */

@@ -207,7 +207,8 @@ uint32_t items_under_way(const struct call *but, int name, uint32_t verbs)
     uint32_t items = 0;
 
     for (const struct call *c = calls; c != NULL; c = c->next)
-        items |= c != but && c->name == name && (1u << c->verb & verbs) != 0 ? c->items : 0;
+        if (c != but && c->name == name && (1u << c->verb & verbs) != 0)
+            items |= c->verb == VERB_LOAD ? EVERY_ITEM : c->items; /* a file has others, too */
     return items;
 }
 
