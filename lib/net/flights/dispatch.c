@@ -158,6 +158,7 @@ static void end_round(struct carrier *c, bool knows, uint64_t since_ns)
 static void ask_next(struct carrier *c)
 {
     struct node *node;
+    bool had_memory = true;
 
     while (!is_over(c) && (node = topology_next_to_ask(&c->topology, c->locate.round)) != NULL) {
         c->locate.asked++;
@@ -165,9 +166,11 @@ static void ask_next(struct carrier *c)
         const hibloom_status status = ask(c, node, &error);
         if (status == HIBLOOM_OK)
             return;
+        had_memory = had_memory && status != HIBLOOM_ENOMEM;
         carrier_note_untold(c, node, status, error.words);
     }
-    end_round(c, !c->locate.stale, clock_now_ns()); /* a check that nobody answers changes nothing */
+    /* A check that nobody answers changes nothing. Without memory to ask there was no check. */
+    end_round(c, !c->locate.stale && had_memory, clock_now_ns());
     if (c->locate.stale)
         fail_all_astray(c);
     else
