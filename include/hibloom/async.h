@@ -73,7 +73,8 @@ HIBLOOM_CHECKED hibloom_status hibloom_async_connect(hibloom_store **out, const 
 /* A store on the caller's asynchronous connection, which an adapter of hiredis has attached to a loop. The caller's
  * own commands may be sent between ours. It must not be in a MULTI, subscribed or monitoring (EINVAL, as far as that
  * can be seen). There are no retries and no time-outs. If the connection dies, pending calls get EIO, and later calls
- * are refused with EIO. hiredis frees it then: so free the store in its disconnect callback, or before.
+ * are refused with EIO. hiredis frees it then: so free the store in its disconnect callback, or before. There is no
+ * timer. So if a call needs no command, and no answer is to come, the library sends a PING. Its answer brings `done`.
  * EINVAL: the context is NULL, dead or a blocking one. */
 HIBLOOM_CHECKED hibloom_status hibloom_async_borrow(hibloom_store **out, struct redisAsyncContext *connection,
                                                     const hibloom_setup *setup);

@@ -179,3 +179,52 @@ hibloom_status lent_check(struct looped *l)
         return error_set(error, HIBLOOM_EINVAL, "the borrowed connection is subscribed, or monitoring");
     return HIBLOOM_OK;
 }
+
+/* ---- Calls that no answer ends ------------------------------------------------------------- */
+
+/* It outlives the store while hiredis still has to call back. */
+struct bell {
+    struct looped *looped; /* NULL: the store is gone */
+    bool rings;
+};
+
+static void on_bell(redisAsyncContext *context, void *object, void *privdata)
+{
+    struct bell *bell = privdata;
+    struct looped *l = bell->looped;
+
+    bell->rings = false;
+    if (l == NULL) {
+        alloc.free(bell);
+        return;
+    }
+    looped_enter(l);
+    looped_settle(l);
+    looped_leave(l);
+}
+
+bool lent_begin(struct looped *l)
+{
+    l->bell = alloc.malloc(sizeof *l->bell);
+    if (l->bell != NULL)
+        *l->bell = (struct bell){.looped = l};
+    return l->bell != NULL;
+}
+
+/* If hiredis has no memory for it, the next event, or call, tells of them. */
+void lent_ring(struct looped *l)
+{
+    static const char ping[] = "*1\r\n$4\r\nPING\r\n";
+
+    if (!l->bell->rings && l->theirs != NULL && l->carrier.topology.nodes[0]->sent.first == NULL)
+        l->bell->rings = redisAsyncFormattedCommand(l->theirs, on_bell, l->bell, ping, sizeof ping - 1) == REDIS_OK;
+}
+
+void lent_end(struct looped *l)
+{
+    if (l->bell != NULL && l->bell->rings)
+        l->bell->looped = NULL;
+    else
+        alloc.free(l->bell);
+    l->bell = NULL;
+}

@@ -228,8 +228,13 @@ static uint64_t watch_all(struct looped *l, uint64_t now)
 /* A timer that is set too early rings once for nothing, which is cheaper than to set it again for each answer. */
 void looped_watch(struct looped *l)
 {
-    if (l->loop.watch == NULL || l->closing || l->inside > 0)
+    if (l->closing || l->inside > 0)
         return;
+    if (l->loop.watch == NULL) {
+        if (l->unsettled || !TAILQ_EMPTY(&l->carrier.ended))
+            lent_ring(l);
+        return;
+    }
     const uint64_t now = clock_now_ms();
     uint64_t due = watch_all(l, now);
     due = sooner(due, events_wake_at(&l->carrier));
@@ -248,12 +253,13 @@ bool looped_make(struct looped *l, struct store_settings *settings, const struct
 {
     l->store = &l->carrier.store.base;
     l->carrier.timed = l->carrier.by_turns = pipes == &loop_pipes;
-    return setup_make(&l->carrier, settings, pipes);
+    return setup_make(&l->carrier, settings, pipes) && (pipes != &lent_pipes || lent_begin(l));
 }
 
 void looped_close(struct looped *l)
 {
     setup_free(&l->carrier);
+    lent_end(l);
     if (l->loop.timer != NULL)
         (void)l->loop.timer(l->loop.data, -1, &l->slot, l->store);
 }

@@ -20,6 +20,7 @@ struct looped {
     uint64_t armed_ms;                /* when the timer rings; 0: it does not */
     bool unsettled;                   /* calls have ended, and wait for the timer */
     struct redisAsyncContext *theirs; /* the caller's, if it is borrowed; NULL once it is dead */
+    struct bell *bell;                /* for a PING on it */
     unsigned inside;                  /* events and calls that are under way: it may not be freed */
     bool closing;                     /* it is freed behind the last of them */
     void (*settled)(struct looped *);
@@ -34,6 +35,11 @@ extern const struct pipe_class lent_pipes; /* the caller's: lent.c */
 
 /* Does the caller's connection take commands, if it is borrowed? */
 hibloom_status lent_check(struct looped *);
+
+/* It has no timer. Where calls have ended a PING is sent, and its answer tells of them. False: out of memory. */
+bool lent_begin(struct looped *);
+void lent_ring(struct looped *);
+void lent_end(struct looped *);
 
 /* Around all that may call an owner back. */
 void looped_enter(struct looped *);
