@@ -14,7 +14,7 @@
 struct blocking {
     struct carrier carrier;
     redisContext *theirs;           /* the caller's connection, if it is borrowed */
-    uint64_t heard_ms;              /* when a node was last ready, or the calls began */
+    uint64_t heard_ms;              /* in step: when a node was last ready, or the calls began */
     struct node *waited[NODES_MAX]; /* those that answer or open */
     struct pollfd ready[NODES_MAX];
 };
@@ -214,7 +214,6 @@ static hibloom_status run(struct redis_store *store, struct task *task)
     struct carrier *c = &b->carrier;
     struct call call;
 
-    b->heard_ms = clock_now_ms();
     receive_rest(b);
     events_begin(c, &call, task);
     wait_for_all(b);
