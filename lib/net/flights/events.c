@@ -24,9 +24,7 @@ static void take_outbox(struct carrier *c, struct call *call)
         struct flight *flight = flight_new(&c->pool, call, FLIGHT_TASK, exchange, bytes + from, exchange->end - from);
         from = exchange->end;
         if (flight != NULL) {
-            flight->seen_ns = call->heard_ns;
-            if (call->wake_at != 0 || c->locate.stale)
-                flight_begin_proof(flight);
+            flight->seen_ns = call->wake_at != 0 || c->locate.stale ? 0 : call->heard_ns;
             flights_put(&call->waiting, flight);
             continue;
         }

@@ -151,20 +151,15 @@ size_t flight_from(const struct flight *flight, const char *bytes)
     return at;
 }
 
-/* While an add waits, its filter may be replaced: then its bits would be a stranger's. */
 void flight_begin_proof(struct flight *flight)
 {
-    const uint32_t last = flight->exchange.replies - 1;
-
-    if (!flight->exchange.guarded || flight->index >= last)
-        return;
     if (!flight->goes_first)
         LIST_INSERT_HEAD(&flight->call->first, flight, in_first);
     flight->goes_first = true;
     flight->proving = true;
     flight->at = NULL;
     flight->resume = flight->index;
-    flight->index = last;
+    flight->index = flight->exchange.replies - 1;
 }
 
 void flight_end_proof(struct flight *flight)

@@ -35,7 +35,7 @@ struct flight {
     struct node *to; /* only there: redirected, or a write in front of WAIT; NULL: where its slot is */
     struct exchange exchange;
     uint64_t proof_ns;  /* when it was written last, or its last command alone; 0: never */
-    uint64_t seen_ns;   /* its filter was there then, as the call or its guard has heard */
+    uint64_t seen_ns;   /* its filter was there then, as its call or guard has heard; 0: it has waited since */
     uint32_t order;     /* among those of its call, as its task wrote them */
     uint32_t index;     /* the reply that is delivered next */
     uint32_t delivered; /* replies that the task has had, before an exchange that is `anew` was sent again */
@@ -80,8 +80,7 @@ void flight_pool_free(struct flight_pool *);
 /* Where in its bytes the commands begin whose replies have not been delivered. */
 size_t flight_from(const struct flight *, const char *bytes);
 
-/* A flight that waits, or is sent again, first sends its guard alone. The guard's answer has
- * come. */
+/* Its guard goes alone first, which node.c decides. The guard's answer has come. */
 void flight_begin_proof(struct flight *);
 void flight_end_proof(struct flight *);
 

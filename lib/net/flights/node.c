@@ -51,26 +51,17 @@ static bool overtakes(const struct node *node, const struct flight *flight)
     return false;
 }
 
-/* The server that it goes to may have been connected to, or others waited for, or the client stood still. If that
- * took long, the guard goes alone. */
-static void prove_again(const struct node *node, struct flight *flight)
+/* Does its guard go alone first? That is decided here, for all that is written: its filter may be another one by now. The
+ * flight has waited, or the client stood still, or other servers did. If all proofs are late, the server is slow. */
+static bool must_prove(const struct node *node, const struct flight *flight)
 {
     const struct call *call = flight->call;
 
-    if (call == NULL)
-        return;
-    flight->proven_late = call->late > 0;
-    if (flight->proving)
-        return;
-    if (overtakes(node, flight)) {
-        flight_begin_proof(flight);
-        return;
-    }
-    if (!proof_is_old(flight->seen_ns))
-        return;
-    if (call->late >= 2 && clock_now_ns() - flight->seen_ns < 2 * call->slow_ns) /* the server is slow */
-        return;
-    flight_begin_proof(flight);
+    if (!flight->exchange.guarded || flight->proving || flight->index + 1 >= flight->exchange.replies)
+        return false;
+    if (flight->seen_ns == 0 || overtakes(node, flight))
+        return true;
+    return proof_is_old(flight->seen_ns) && (call->late < 2 || clock_now_ns() - flight->seen_ns >= 2 * call->slow_ns);
 }
 
 /* The outbox, where no step writes meanwhile, tells if there is no memory. */
@@ -79,7 +70,9 @@ static void write_flight(struct carrier *c, struct node *node, struct flight *fl
     static const char asking[] = "*1\r\n$6\r\nASKING\r\n";
     hibloom_stats *stats = &c->store.server.stats;
 
-    prove_again(node, flight);
+    if (must_prove(node, flight))
+        flight_begin_proof(flight);
+    flight->proven_late = flight->proving && flight->call->late > 0;
     const char *bytes = flight->bytes;
     if (flight->exchange.remade && !c->outbox.commands.failed) {
         outbox_empty(&c->outbox);
@@ -401,7 +394,7 @@ void node_take_greeting(struct carrier *c, struct node *node, struct flight *fli
     if (take_run(c, node)) {
         call_tell_all_restart(c, node);
         for (struct flight *waiting = node->pending.first; waiting != NULL; waiting = waiting->next)
-            flight_begin_proof(waiting);
+            waiting->seen_ns = 0;
     }
     if (is_out_of_step(c, node)) {
         node_lose(c, node, HIBLOOM_EUNAVAILABLE, "this replica does not follow the primary");
@@ -458,7 +451,7 @@ hibloom_status node_send_flight(struct carrier *c, struct node *node, struct fli
     if (node->state == NODE_READY) {
         node_send(c, node, flight);
     } else {
-        flight_begin_proof(flight);
+        flight->seen_ns = 0;
         flights_put(&node->pending, flight);
     }
     return HIBLOOM_OK;
