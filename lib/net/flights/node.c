@@ -391,11 +391,12 @@ void node_take_greeting(struct carrier *c, struct node *node, struct flight *fli
     flight_free(&c->pool, flights_take(&node->sent));
     if (!g->again)
         settings_log(c->settings, HIBLOOM_LOG_INFO, "%s: connected", carrier_where(c, node, where, sizeof where));
-    if (take_run(c, node)) {
+    const bool restarted = take_run(c, node);
+    if (restarted)
         call_tell_all_restart(c, node);
+    if (restarted || !g->again) /* else they have waited for no more than this answer */
         for (struct flight *waiting = node->pending.first; waiting != NULL; waiting = waiting->next)
             waiting->seen_ns = 0;
-    }
     if (is_out_of_step(c, node)) {
         node_lose(c, node, HIBLOOM_EUNAVAILABLE, "this replica does not follow the primary");
         return;
@@ -448,11 +449,9 @@ hibloom_status node_send_flight(struct carrier *c, struct node *node, struct fli
 
     if (status != HIBLOOM_OK)
         return status;
-    if (node->state == NODE_READY) {
+    if (node->state == NODE_READY)
         node_send(c, node, flight);
-    } else {
-        flight->seen_ns = 0;
+    else
         flights_put(&node->pending, flight);
-    }
     return HIBLOOM_OK;
 }
