@@ -5,8 +5,7 @@
  *   bits  <- answers of a pipeline, good if its guards are
  *
  * Answers are kept aside, one bit an item, until the whole call is known to be good. An add
- * sends the root's guard first if the last good one is old, or if it fills more than one
- * pipeline. One whose guard was not good takes its bits back (undo.c). */
+ * whose guard was not good takes its bits back (undo.c). */
 #include "redis/walk.h"
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -398,13 +397,19 @@ static void start_proven(struct talk *talk, struct outbox *outbox)
     talk->step = NULL; /* one proof will do */
 }
 
-/* The root's guard, and the guard of the key that failed last. Else a caller that ignores errors
- * would send bits to this key again and again. */
-static void prove(struct talk *talk, struct outbox *outbox)
+/* The first step of an add. It proves first if the last proof is old, or for more than one pipeline: by the root's guard, and
+ * that of the key that failed last. Else a caller that ignores errors would send bits to this key again and again. */
+static void start_add(struct talk *talk, struct outbox *outbox)
 {
+    const struct walk *walk = walk_of(talk);
     struct link *link = talk->task.link;
     const uint32_t suspect = link->suspect;
 
+    if (link->bare || walk->encoding->proves ||
+        (!guard_is_stale(link) && walk->n * walk->item_bytes <= walk->pipeline_bytes)) {
+        start(talk, outbox);
+        return;
+    }
     for (uint32_t i = 0; i <= suspect; i += suspect > 0 ? suspect : 1)
         guard_ask_alone(link, outbox, i, i);
     talk_then(talk, guard_take_alone, start_proven);
@@ -473,12 +478,14 @@ static void add_again(struct task *task)
     for (unsigned w = 0; w < walk->pipelined; w++)
         walk->pipelines[w].items = walk->pipelines[w].runs = 0;
     walk->talk.begun_ns = clock_now_ns();
-    walk->talk.step = task->link->bare || walk->encoding->proves ? start : prove;
+    walk->talk.step = start_add;
+    task->link->root_failed = true; /* for all that is known: a server was lost */
 }
 
 void walk_begin_add(struct walk *walk, struct link *link, const hibloom_item *items, size_t n, bool exact)
 {
     begin(walk, link, 1, encoding_to_add(link, exact), items, n, exact);
+    walk->talk.step = start_add;
     walk->talk.task.adds = true;
     walk->talk.task.again = add_again;
     walk->talk.task.take_guard = take_guard;
@@ -488,8 +495,6 @@ void walk_begin_add(struct walk *walk, struct link *link, const hibloom_item *it
             "the keys of '%s' lie on several servers of the cluster, and an item has bits in several of them: is_new "
             "takes all of them in one step. Ask for no is_new, or choose a name with a {tag}",
             link_name(link, LINK_NAME));
-    if (!link->bare && !walk->encoding->proves && (guard_is_stale(link) || n * walk->item_bytes > walk->pipeline_bytes))
-        walk->talk.step = prove;
 }
 
 void walk_begin_look(struct walk *walk, struct link *link, uint32_t links, const hibloom_item *items, size_t n,
