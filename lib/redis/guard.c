@@ -82,19 +82,19 @@ static void note_state(struct link *link, bool by_replica)
         link->untold = link->grown && !tells;
 }
 
-bool guard_is_trailer(struct talk *talk, uint32_t i, const char *trailer, size_t len, bool by_replica)
+bool guard_is_trailer(struct talk *talk, uint32_t i, const char *trailer, size_t len, const struct reply *reply)
 {
     struct link *link = talk->task.link;
 
     if (len != RECORD_TRAILER || !(is_as_before(link, i, trailer) || read_good(link, i, trailer)))
         return false;
     if (i == 0)
-        note_state(link, by_replica);
+        note_state(link, reply->by_replica);
     link_note_epoch(link, i, link->good.epoch);
-    link->keys[i].proven_ns = talk->begun_ns;
-    if (by_replica) /* that may lag behind, and adds go to the primary */
+    link->keys[i].proven_ns = reply->asked_ns;
+    if (reply->by_replica) /* that may lag behind, and adds go to the primary */
         return true;
-    link->proven_ns = talk->begun_ns;
+    link->proven_ns = reply->asked_ns;
     link->root_failed = link->root_failed && i != 0;
     if (i == link->suspect) /* it is there again: a proof of the root alone says nothing of it */
         link->suspect = 0;
@@ -104,7 +104,7 @@ bool guard_is_trailer(struct talk *talk, uint32_t i, const char *trailer, size_t
 bool guard_matches(struct talk *talk, uint32_t i, const struct reply *reply)
 {
     return task_expect(&talk->task, reply, REDIS_REPLY_STRING, i) &&
-           guard_is_trailer(talk, i, reply->text, reply->text_len, reply->by_replica);
+           guard_is_trailer(talk, i, reply->text, reply->text_len, reply);
 }
 
 /* A length once seen is lost for good where it is not reached any more: an add

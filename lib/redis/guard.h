@@ -56,10 +56,10 @@ void guard_take_before(struct talk *, uint32_t i, uint32_t index, const struct r
 bool guard_matches(struct talk *, uint32_t i, const struct reply *);
 
 /* The same where a script has read the trailer. */
-bool guard_is_trailer(struct talk *, uint32_t i, const char *trailer, size_t len, bool by_replica);
+bool guard_is_trailer(struct talk *, uint32_t i, const char *trailer, size_t len, const struct reply *);
 
-/* Is the last good guard so old that an add must ask one first? A guard counts from the begin of the talk that asked it,
- * since the client may stand still before it reads the answer. */
+/* Is the last good guard so old that an add must ask one first? A guard is as old as its question, since the client may
+ * stand still before it reads the answer. */
 bool guard_is_stale(const struct link *);
 
 /* Key i is another one. What happened to it is read then, and the talk fails with

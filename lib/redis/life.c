@@ -185,7 +185,7 @@ void life_adopt(struct life *life, const struct spec *spec, const struct record 
     link->keys[record->key].id = record->id;
     link->keys[record->key].epoch = record->epoch;
     link->grown = record->state == RECORD_GROWN;
-    link->proven_ns = life->talk.begun_ns;
+    link->proven_ns = life->waiting.begun_ns;
 }
 
 bool life_ask_next_keys(struct life *life, struct outbox *outbox)
@@ -212,7 +212,8 @@ void life_start_over(struct talk *talk)
 
     if (talk->cleaning)
         return;
-    if (life->waiting.attempts++ >= ATTEMPTS && clock_now_ms() >= life->waiting.until) {
+    const uint64_t retry_ns = talk->task.link->server->retry_ms * UINT64_C(1000000);
+    if (life->waiting.attempts++ >= ATTEMPTS && clock_now_ns() >= life->waiting.begun_ns + retry_ns) {
         task_fail(&talk->task, HIBLOOM_EBUSY,
                   "'%s' is in the middle of being made or removed by others; gave up waiting",
                   link_name(talk->task.link, LINK_NAME));
@@ -272,5 +273,5 @@ void life_begin(struct life *life, enum life_goal goal, struct link *link, const
     life->makes = makes;
     life->said = said;
     life->waiting.patience = LIFE_PATIENCE;
-    life->waiting.until = clock_now_ms() + link->server->retry_ms;
+    life->waiting.begun_ns = clock_now_ns();
 }

@@ -29,7 +29,7 @@ struct link_key {
     uint64_t id;
     uint64_t epoch;     /* from the last guard: number of clears; for a slice see period.h */
     uint64_t changed;   /* link.clears as that was first seen */
-    uint64_t proven_ns; /* when the call began whose guard was good last */
+    uint64_t proven_ns; /* when its last good guard was asked; 0: none was */
     uint64_t length;    /* bare only: the most this handle has seen; UINT64_MAX once that was lost */
 };
 
@@ -51,7 +51,7 @@ struct link {
     uint32_t count;    /* of keys; 0: it is not open */
     struct link_key *keys;
     uint64_t generation;
-    uint64_t proven_ns; /* when the talk began whose guard, by a primary, was good last; 0: none was yet */
+    uint64_t proven_ns; /* when the last guard was asked that a primary showed to be good; 0: none was yet */
     uint64_t clears;    /* other epochs seen, over all keys */
     struct near *near;  /* the known set bits; NULL: the caller wants none */
     bool grown;         /* a further link follows this one: a guard has said so, or it was found there */

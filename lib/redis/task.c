@@ -201,19 +201,6 @@ bool proof_is_old(uint64_t asked_ns)
     return clock_now_ns() - asked_ns > STALE_NS;
 }
 
-uint64_t task_heard_ns(const struct task *task)
-{
-    struct redis_filter *filter = task->adds && task->link != NULL ? task->link->of : NULL;
-    uint64_t heard_ns = clock_now_ns();
-
-    for (uint32_t i = 0; filter != NULL && i < redis_links(filter); i++) {
-        const uint64_t proven_ns = redis_link(filter, i)->proven_ns;
-        if (proven_ns < heard_ns && !proof_is_old(proven_ns))
-            heard_ns = proven_ns;
-    }
-    return heard_ns;
-}
-
 static bool misses_restart(const struct link *link, uint64_t restarts)
 {
     return link != NULL && link->of->first.count > 0 && link->of->restarts != restarts;
@@ -437,7 +424,7 @@ static enum task_next talk_next(struct task *task, struct outbox *outbox)
 
 void talk_begin(struct talk *talk, struct link *link, talk_step *step)
 {
-    *talk = (struct talk){.task.link = link, .step = step, .begun_ns = clock_now_ns()};
+    *talk = (struct talk){.task.link = link, .step = step};
 }
 
 /* ---- One task within another ------------------------------------------------------- */

@@ -183,9 +183,6 @@ void task_fail_as_inner(struct task *);
  * guards first. */
 bool proof_is_old(uint64_t asked_ns);
 
-/* When the filter of a task that begins was shown: an add may rely on a proof of before. */
-uint64_t task_heard_ns(const struct task *);
-
 /* A server was restarted, or another took over, so often by now: ELOST, to each handle once. Is one of the task's
  * still to be told? The task fails. Its handles count as told once it ends with that: until then others of theirs fail,
  * too. Of a part of a call, they count as told by the whole call, which takes the number of restarts before the part ends.
@@ -255,7 +252,6 @@ struct talk {
     void (*answered)(struct talk *, unsigned number); /* a pipeline is, wholly; NULL: nothing to do then */
     talk_step *cleanup;
     talk_step *remake;       /* writes its one exchange again, where that is `remade` */
-    uint64_t begun_ns;       /* by the clock: what a guard proves of a key it proves of no time before that */
     uint32_t outstanding[2]; /* replies, by the pipeline's number; all in [0] where there are none */
     bool pipelined : 1;      /* what is outstanding goes by pipelines */
     bool cleaning : 1;       /* the failure is known; what fails now is not noted */

@@ -203,7 +203,7 @@ static void take_answer(struct talk *talk, uint32_t tag, uint32_t index, const s
     if (transfer->answer == 'f')
         talk->task.link = talk->task.from;
     if (transfer->answer == 'o' || transfer->answer == 'f' ||
-        (is_trailer && !guard_is_trailer(talk, i, reply->text + 1, reply->text_len - 1, false)))
+        (is_trailer && !guard_is_trailer(talk, i, reply->text + 1, reply->text_len - 1, reply)))
         guard_note_other(talk, i);
 }
 

@@ -8,7 +8,6 @@
  * whose guard was not good takes its bits back (undo.c). */
 #include "redis/walk.h"
 #include "base/alloc.h"
-#include "base/clock.h"
 #include "redis/near.h"
 
 #include <string.h>
@@ -477,7 +476,6 @@ static void add_again(struct task *task)
     rewind_chunk(walk);
     for (unsigned w = 0; w < walk->pipelined; w++)
         walk->pipelines[w].items = walk->pipelines[w].runs = 0;
-    walk->talk.begun_ns = clock_now_ns();
     walk->talk.step = start_add;
     task->link->root_failed = true; /* for all that is known: a server was lost */
 }

@@ -25,6 +25,7 @@ struct reply {
                                   anything may lie there), */
     size_t bulk_room;          /* cut to this. A string behind an integer in an array goes there, too;
                                   so do those of an array of strings, see reply_next_string */
+    uint64_t asked_ns;         /* when its command was written last */
     bool repeated;             /* to a command that was sent before, which may have been carried out then, too */
     bool again;                /* the task has had another one in its place, which no longer counts */
     bool by_replica;           /* the server that answered is one, which may lag behind */

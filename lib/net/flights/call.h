@@ -21,7 +21,6 @@ struct call {
     struct task *task;
     struct flights waiting; /* to be sent: at wake_at, or once it is known where to */
     uint64_t wake_at;       /* the call sleeps until then, also in a pause of its task's; 0: it does not */
-    uint64_t heard_ns;      /* when its filter was last shown: before the call, or the last answered flight's writing */
     uint64_t slow_ns;       /* the round trip of the last proof */
     uint64_t deadline;      /* 0: none */
     uint64_t retry_until;   /* 0: nothing has failed since the last answer */

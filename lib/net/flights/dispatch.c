@@ -342,6 +342,7 @@ static bool deliver(struct carrier *c, struct node *node, struct flight *flight,
     reply->repeated = index >= flight->doubtful && !task->reads;
     reply->again = index < flight->delivered;
     reply->by_replica = node->role == NODE_REPLICA;
+    reply->asked_ns = flight->proof_ns;
     if (flight->proving)
         good = task_take_guard(task, flight->exchange.tag, reply);
     else
@@ -378,7 +379,6 @@ static void take_last(struct carrier *c, struct node *node, struct flight *fligh
         if (call->attempts > 0)
             carrier_end_trouble(node);
         call_note_progress(call);
-        call->heard_ns = flight->proof_ns;
         call->late = late ? call->late : 0;
         replicas_note(node, flight);
         call_set_runnable(c, call);

@@ -24,7 +24,8 @@ static void take_outbox(struct carrier *c, struct call *call)
         struct flight *flight = flight_new(&c->pool, call, FLIGHT_TASK, exchange, bytes + from, exchange->end - from);
         from = exchange->end;
         if (flight != NULL) {
-            flight->seen_ns = call->wake_at != 0 || c->locate.stale ? 0 : call->heard_ns;
+            if (exchange->guarded && call->wake_at == 0 && !c->locate.stale)
+                flight->seen_ns = exchange->of->proven_ns;
             flights_put(&call->waiting, flight);
             continue;
         }
@@ -183,7 +184,6 @@ void events_flush(struct carrier *c)
 void events_begin(struct carrier *c, struct call *call, struct task *task)
 {
     *call = (struct call){.task = task, .number = ++c->store.server.stats.calls, .revivals = c->revivals};
-    call->heard_ns = task_heard_ns(task);
     TAILQ_INSERT_TAIL(&c->calls, call, in_calls);
     c->store.server.stats.in_flight++;
     call_set_runnable(c, call);

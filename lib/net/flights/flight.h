@@ -35,7 +35,7 @@ struct flight {
     struct node *to; /* only there: redirected, or a write in front of WAIT; NULL: where its slot is */
     struct exchange exchange;
     uint64_t proof_ns;  /* when it was written last, or its last command alone; 0: never */
-    uint64_t seen_ns;   /* its filter was there then, as its call or guard has heard; 0: it has waited since */
+    uint64_t seen_ns;   /* a guard of its link was asked then, and was good; 0: none was, or it has waited since */
     uint32_t order;     /* among those of its call, as its task wrote them */
     uint32_t index;     /* the reply that is delivered next */
     uint32_t delivered; /* replies that the task has had, before an exchange that is `anew` was sent again */
