@@ -82,11 +82,13 @@ static void note_state(struct link *link, bool by_replica)
         link->untold = link->grown && !tells;
 }
 
-bool guard_is_trailer(struct talk *talk, uint32_t i, const char *trailer, size_t len, const struct reply *reply)
+bool guard_matches(struct talk *talk, uint32_t i, const struct reply *reply, size_t at)
 {
     struct link *link = talk->task.link;
+    const char *trailer = reply->text + at;
 
-    if (len != RECORD_TRAILER || !(is_as_before(link, i, trailer) || read_good(link, i, trailer)))
+    if (!task_expect(&talk->task, reply, REDIS_REPLY_STRING, i) || reply->text_len != at + RECORD_TRAILER ||
+        !(is_as_before(link, i, trailer) || read_good(link, i, trailer)))
         return false;
     if (i == 0)
         note_state(link, reply->by_replica);
@@ -99,12 +101,6 @@ bool guard_is_trailer(struct talk *talk, uint32_t i, const char *trailer, size_t
     if (i == link->suspect) /* it is there again: a proof of the root alone says nothing of it */
         link->suspect = 0;
     return true;
-}
-
-bool guard_matches(struct talk *talk, uint32_t i, const struct reply *reply)
-{
-    return task_expect(&talk->task, reply, REDIS_REPLY_STRING, i) &&
-           guard_is_trailer(talk, i, reply->text, reply->text_len, reply);
 }
 
 /* A length once seen is lost for good where it is not reached any more: an add
@@ -187,7 +183,7 @@ bool guard_take(struct talk *talk, uint32_t i, uint32_t index, const struct repl
 {
     if (talk->task.link->bare)
         return take_bare(&talk->task, i, index, reply, false);
-    if (guard_matches(talk, i, reply))
+    if (guard_matches(talk, i, reply, 0))
         return true;
     if (talk->diagnose == NULL)
         talk->was_absent = reply->text_len == 0 && !reply->by_replica; /* which may lag behind */

@@ -52,11 +52,9 @@ void guard_ask_root(struct talk *, struct outbox *);
  * be a talk's `take`, where tags are keys. */
 void guard_take_before(struct talk *, uint32_t i, uint32_t index, const struct reply *);
 
-/* Of a filter: is this the trailer of key i as the handle knows it? False: it is not, which is not noted. */
-bool guard_matches(struct talk *, uint32_t i, const struct reply *);
-
-/* The same where a script has read the trailer. */
-bool guard_is_trailer(struct talk *, uint32_t i, const char *trailer, size_t len, const struct reply *);
+/* Of a filter: is this, from byte `at` on, the trailer of key i as the handle knows it? False: it is not, which is not
+ * noted. */
+bool guard_matches(struct talk *, uint32_t i, const struct reply *, size_t at);
 
 /* Is the last good guard so old that an add must ask one first? A guard is as old as its question, since the client may
  * stand still before it reads the answer. */

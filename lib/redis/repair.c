@@ -77,7 +77,7 @@ static void take_confirmation(struct talk *talk, uint32_t tag, uint32_t index, c
     struct life *life = life_of(talk);
 
     if (tag != tag_of_list(life))
-        life->checking.changed |= !guard_matches(talk, 0, reply);
+        life->checking.changed |= !guard_matches(talk, 0, reply, 0);
     else if (index == 0 && task_expect(&talk->task, reply, REDIS_REPLY_STRING, 0))
         life->checking.changed |= reply->text_len != life->range.count * RECORD_ID_DIGITS ||
                                   memcmp(reply->text, life->checking.list, reply->text_len) != 0;

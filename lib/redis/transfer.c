@@ -202,8 +202,7 @@ static void take_answer(struct talk *talk, uint32_t tag, uint32_t index, const s
     transfer->answer = reply->text[0];
     if (transfer->answer == 'f')
         talk->task.link = talk->task.from;
-    if (transfer->answer == 'o' || transfer->answer == 'f' ||
-        (is_trailer && !guard_is_trailer(talk, i, reply->text + 1, reply->text_len - 1, reply)))
+    if (transfer->answer == 'o' || transfer->answer == 'f' || (is_trailer && !guard_matches(talk, i, reply, 1)))
         guard_note_other(talk, i);
 }
 
