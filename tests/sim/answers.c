@@ -150,10 +150,9 @@ long read_command(const char *bytes, size_t len, const struct blob **argv, size_
     return at - bytes;
 }
 
-bool take_int(struct run *run, size_t argument, long long *value, const char *error)
+bool take_int(struct run *run, size_t argument, long long *value)
 {
-    return blob_int(run->argv[argument], value) ||
-           fail(run, "%s", error != NULL ? error : "value is not an integer or out of range");
+    return blob_int(run->argv[argument], value) || fail(run, "value is not an integer or out of range");
 }
 
 bool glob_fits(struct blob pattern, struct blob name)

@@ -5,17 +5,11 @@
 
 /* ---- Bits ------------------------------------------------------------------------------------- */
 
-/* "#5" is the fifth of a field so wide; 0: no such form. */
-static bool take_offset(struct run *run, size_t argument, unsigned width, uint64_t *offset)
+static bool take_offset(struct run *run, size_t argument, uint64_t *offset)
 {
-    struct blob text = run->argv[argument];
-    const bool scaled = width > 0 && text.len > 0 && text.bytes[0] == '#';
     long long value;
 
-    if (scaled)
-        text = (struct blob){text.bytes + 1, text.len - 1};
-    const bool is_number = blob_int(text, &value);
-    *offset = is_number ? (uint64_t)value * (scaled ? width : 1) : UINT64_MAX;
+    *offset = blob_int(run->argv[argument], &value) ? (uint64_t)value : UINT64_MAX;
     return *offset < (uint64_t)STRING_MAX * 8 || fail(run, "bit offset is not an integer or out of range");
 }
 
@@ -41,20 +35,17 @@ static void write_bits(struct key *key, uint64_t offset, unsigned width, uint64_
 
 bool run_setbit(struct run *run)
 {
-    static const char error[] = "bit is not an integer or out of range";
-    struct key *key;
+    struct key *key = key_look(run, 1);
     uint64_t offset;
     long long on;
 
-    if (!take_offset(run, 2, 0, &offset) || !take_int(run, 3, &on, error))
+    if (!take_offset(run, 2, &offset) || !take_int(run, 3, &on))
         return false;
     if (on != 0 && on != 1)
-        return fail(run, error);
-    if (!take_key(run, 1, KEY_STRING, &key))
-        return false;
+        return fail(run, "bit is not an integer or out of range");
     const uint64_t was = read_bits(key, offset, 1);
     if (value_of(key).len <= offset / 8 || was != (uint64_t)on) {
-        key = key_change(run, 1, key, KEY_STRING);
+        key = key_change(run, 1, key);
         key_grow(key, offset / 8 + 1);
         write_bits(key, offset, 1, (uint64_t)on);
     }
@@ -63,93 +54,65 @@ bool run_setbit(struct run *run)
 
 bool run_getbit(struct run *run)
 {
-    struct key *key;
     uint64_t offset;
 
-    return take_offset(run, 2, 0, &offset) && take_key(run, 1, KEY_STRING, &key) &&
-           put_int(run, (long long)read_bits(key, offset, 1));
+    return take_offset(run, 2, &offset) && put_int(run, (long long)read_bits(key_look(run, 1), offset, 1));
 }
 
-/* A range is one of bytes: the word behind it that says otherwise is not known. */
-static bool ends_at(struct run *run, size_t argument)
+/* The range of bytes that begins with that argument; without one it is all of them. */
+static bool take_range(struct run *run, size_t argument, long long *start, long long *end)
 {
-    return run->argc <= argument || fail(run, "syntax error");
+    *start = 0;
+    *end = -1;
+    return run->argc <= argument ||
+           (run->argc == argument + 2 ? take_int(run, argument, start) && take_int(run, argument + 1, end)
+                                      : fail(run, "syntax error"));
 }
 
 bool run_bitcount(struct run *run)
 {
-    struct key *key;
-    long long start = 0, end = -1, count = 0;
-    const bool old = run->node->version < 70200; /* it looks at the key first */
-    const bool valkey = run->node->is_valkey;    /* the end may be missing */
+    const struct blob value = value_of(key_look(run, 1));
+    long long start, end, count = 0;
 
-    if (old && !take_key(run, 1, KEY_STRING, &key))
+    if (!take_range(run, 2, &start, &end))
         return false;
-    if (old && key == NULL)
+    if (start < 0 && end < 0 && start > end)
         return put_int(run, 0);
-    if ((run->argc == 3 && !valkey) || run->argc > 5)
-        return fail(run, "syntax error");
-    if ((run->argc > 2 && !take_int(run, 2, &start, NULL)) || (valkey && !ends_at(run, 4)) ||
-        (run->argc > 3 && !take_int(run, 3, &end, NULL)))
-        return false;
-    const bool is_empty = start < 0 && end < 0 && start > end;
-    if ((!(old && is_empty) && !ends_at(run, 4)) || (!old && !take_key(run, 1, KEY_STRING, &key)))
-        return false;
-    if (key == NULL || is_empty)
-        return put_int(run, 0);
-    clip(&start, &end, (long long)key->value.len);
+    clip(&start, &end, (long long)value.len);
     for (uint64_t eight = 0; start <= end; start += 8, eight = 0) {
-        memcpy(&eight, key->value.bytes + start, end - start < 7 ? (size_t)(end - start + 1) : sizeof eight);
+        memcpy(&eight, value.bytes + start, end - start < 7 ? (size_t)(end - start + 1) : sizeof eight);
         count += __builtin_popcountll(eight);
     }
     return put_int(run, count);
 }
 
+/* The first 1: nobody looks for a 0. */
 bool run_bitpos(struct run *run)
 {
-    struct key *key;
-    long long bit, start = 0, end = -1;
-    const bool old = run->node->version < 70200; /* it looks at the key before the rest */
+    const struct key *key = key_look(run, 1);
+    long long start, end;
 
-    if (!take_int(run, 2, &bit, NULL))
+    if (!blob_is(run->argv[2], "1"))
+        return fail(run, "The bit argument must be 1.");
+    if (!take_range(run, 3, &start, &end))
         return false;
-    if (bit != 0 && bit != 1)
-        return fail(run, "The bit argument must be 1 or 0.");
-    if (old && !take_key(run, 1, KEY_STRING, &key))
-        return false;
-    if (old && key == NULL)
-        return put_int(run, bit ? -1 : 0);
-    if (run->argc > 6)
-        return fail(run, "syntax error");
-    if ((run->argc > 3 && !take_int(run, 3, &start, NULL)) || !ends_at(run, 5) ||
-        (run->argc > 4 && !take_int(run, 4, &end, NULL)) || (!old && !take_key(run, 1, KEY_STRING, &key)))
-        return false;
-    if (key == NULL)
-        return put_int(run, bit ? -1 : 0);
-    clip(&start, &end, (long long)key->value.len);
-    if (start > end)
-        return put_int(run, -1);
+    clip(&start, &end, (long long)value_of(key).len);
     const long long stop = (end + 1) * 8;
     long long at = start * 8;
-    while (at < stop && (long long)read_bits(key, (uint64_t)at, 1) != bit)
+    while (at < stop && read_bits(key, (uint64_t)at, 1) == 0)
         at++;
-    /* Behind the string there are zeros, if no end is given. */
-    return put_int(run, at < stop || (bit == 0 && run->argc < 5) ? at : -1);
+    return put_int(run, at < stop ? at : -1);
 }
 
 /* OR alone: no other is sent. */
 bool run_bitop(struct run *run)
 {
-    struct key sum = {0}, *result, *key;
+    struct key sum = {0}, *result;
 
     if (!blob_is(run->argv[1], "or"))
         return fail(run, "syntax error");
     for (size_t i = 3; i < run->argc; i++) {
-        if (!take_key(run, i, KEY_STRING, &key)) {
-            free(sum.value.bytes);
-            return false;
-        }
-        const struct blob value = value_of(key);
+        const struct blob value = value_of(key_look(run, i));
         key_grow(&sum, value.len);
         for (size_t at = 0; at < value.len; at++)
             sum.value.bytes[at] = (char)(sum.value.bytes[at] | value.bytes[at]);
@@ -159,7 +122,7 @@ bool run_bitop(struct run *run)
     if (result != NULL)
         key_remove(run->node, result);
     if (len > 0)
-        key_change(run, 2, NULL, KEY_STRING)->value = sum.value;
+        key_change(run, 2, NULL)->value = sum.value;
     return put_int(run, len);
 }
 
@@ -181,8 +144,7 @@ static bool take_type(struct run *run, size_t argument, struct field *field)
 
     if (text.len == 0 || text.bytes[0] != 'u' || !blob_int((struct blob){text.bytes + 1, text.len - 1}, &width) ||
         width < 1 || width > 63)
-        return fail(run,
-                    "Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is.");
+        return fail(run, "Invalid bitfield type");
     field->width = (unsigned)width;
     return true;
 }
@@ -204,8 +166,8 @@ static size_t take_field(struct run *run, size_t i, bool *saturates, struct fiel
     field->saturates = *saturates;
     if (field->op == '\0')
         fail(run, "syntax error");
-    else if (take_type(run, i + 1, field) && take_offset(run, i + 2, field->width, &field->offset) &&
-             (field->op == 'g' || take_int(run, i + 3, &field->value, NULL)))
+    else if (take_type(run, i + 1, field) && take_offset(run, i + 2, &field->offset) &&
+             (field->op == 'g' || take_int(run, i + 3, &field->value)))
         return i + (field->op == 'g' ? 3 : 4);
     return 0;
 }
@@ -229,7 +191,7 @@ static bool do_field(struct run *run, struct key *key, const struct field *field
 bool run_bitfield(struct run *run)
 {
     static struct field *fields;
-    struct key *key;
+    struct key *key = key_look(run, 1);
     size_t count = 0;
     uint64_t len = 0;
     bool changed = false, saturates = false;
@@ -246,17 +208,15 @@ bool run_bitfield(struct run *run)
     }
     if (len > 0 && (run->command->flags & WRITES) == 0)
         return fail(run, "BITFIELD_RO only supports the GET subcommand");
-    if (!take_key(run, 1, KEY_STRING, &key))
-        return false;
     const bool grows = value_of(key).len < len;
     if (grows && key == NULL)
-        key = key_add(run->node, run->session->db, run->argv[1], KEY_STRING);
+        key = key_add(run->node, run->session->db, run->argv[1]);
     if (grows)
         key_grow(key, len);
     put_array(run, count);
     for (size_t i = 0; i < count; i++)
         changed = do_field(run, key, &fields[i]) || changed;
     if (changed || grows)
-        key_change(run, 1, key, KEY_STRING);
+        key_change(run, 1, key);
     return true;
 }

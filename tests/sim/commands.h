@@ -46,15 +46,13 @@ struct command {
     X("bitfield", bitfield, -2, ENLARGES, 1, 1) X("bitfield_ro", bitfield, -2, READS, 1, 1) \
     X("bitop", bitop, -4, ENLARGES, 2, -1) X("bitpos", bitpos, -3, READS, 1, 1) \
     X("cluster", ok, -2, HOLDS, 0, 0) X("cluster|slots", cluster_slots, 2, STALE, 0, 0) \
-    X("copy", copy, -3, ENLARGES, 1, 2) X("dbsize", dbsize, 1, READS, 0, 0) X("decr", add, 2, ENLARGES, 1, 1) X("decrby", add, 3, ENLARGES, 1, 1) \
+    X("copy", copy, -3, ENLARGES, 1, 2) X("dbsize", dbsize, 1, READS, 0, 0) X("decrby", add, 3, ENLARGES, 1, 1) \
     X("del", del, -2, WRITES, 1, -1) X("eval", eval, -3, NOSCRIPT | STALE, 3, 0) \
     X("exists", exists, -2, READS, 1, -1) \
     X("flushall", flush, -1, WRITES, 0, 0) X("get", get, 2, READS, 1, 1) X("getbit", getbit, 3, READS, 1, 1) \
-    X("getrange", getrange, 4, READS, 1, 1) X("hget", hget, 3, READS, 1, 1) X("hgetall", hgetall, 2, READS, 1, 1) \
-    X("hset", hset, -4, ENLARGES, 1, 1) X("incr", add, 2, ENLARGES, 1, 1) X("incrby", add, 3, ENLARGES, 1, 1) \
+    X("getrange", getrange, 4, READS, 1, 1) X("incrby", add, 3, ENLARGES, 1, 1) \
     X("info", info, -1, LOADS | STALE | SENTINEL, 0, 0) X("keys", keys, 2, READS, 0, 0) \
     X("persist", persist, 2, WRITES, 1, 1) X("pexpire", pexpire, -3, WRITES, 1, 1) \
-    X("pexpiretime", ttl, 2, READS, 1, 1) \
     X("ping", ping, -1, SENTINEL, 0, 0) X("psetex", psetex, 4, ENLARGES, 1, 1) X("pttl", ttl, 2, READS, 1, 1) \
     X("readonly", readonly, 1, LOADS | STALE, 0, 0) X("rename", rename, 3, WRITES, 1, 2) \
     X("role", role, 1, NOSCRIPT | LOADS | STALE, 0, 0) X("scan", scan, -2, READS, 0, 0) X("select", select, 2, LOADS | STALE, 0, 0) \
@@ -64,7 +62,7 @@ struct command {
     X("set", set, -3, ENLARGES, 1, 1) \
     X("setbit", setbit, 4, ENLARGES, 1, 1) X("setrange", setrange, 4, ENLARGES, 1, 1) \
     X("strlen", strlen, 2, READS, 1, 1) X("swapdb", swapdb, 3, WRITES, 0, 0) X("time", time, 1, LOADS | STALE, 0, 0) \
-    X("ttl", ttl, 2, READS, 1, 1) X("type", type, 2, READS, 1, 1) X("unlink", del, -2, WRITES, 1, -1) \
+    X("ttl", ttl, 2, READS, 1, 1) X("unlink", del, -2, WRITES, 1, -1) \
     X("wait", wait, 3, NOSCRIPT, 0, 0)
 /* clang-format on */
 
@@ -97,7 +95,7 @@ static inline bool blob_is(struct blob blob, const char *word) /* in whatever ca
 }
 
 bool blob_int(struct blob, long long *);
-bool take_int(struct run *, size_t argument, long long *, const char *error); /* NULL: the usual error */
+bool take_int(struct run *, size_t argument, long long *);
 bool glob_fits(struct blob pattern, struct blob name);
 void buffer_format(struct buffer *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -105,7 +103,7 @@ void buffer_format(struct buffer *, const char *format, ...) __attribute__((form
 
 uint64_t node_now_ms(const struct node *);
 struct key *key_look(struct run *, size_t argument); /* a primary deletes it if it is expired */
-struct key *key_add(struct node *, int db, struct blob name, enum key_type);
+struct key *key_add(struct node *, int db, struct blob name);
 void key_drop(struct node *, struct key *);
 void key_remove(struct node *, struct key *);           /* the same, and it is noted */
 void key_note(struct node *, int db, struct blob name); /* it changed, or is gone */
@@ -114,10 +112,8 @@ void block_begin(struct node *);                        /* of changes; it ends w
 
 /* What commands on values share. */
 enum { STRING_MAX = 512 << 20 }; /* proto-max-bulk-len */
-/* False: WRONGTYPE was answered. The key is NULL where there is none. */
-bool take_key(struct run *, size_t argument, enum key_type, struct key **);
 /* Of a key that is to be changed: it is made if it is NULL, and noted. */
-struct key *key_change(struct run *, size_t argument, struct key *, enum key_type);
+struct key *key_change(struct run *, size_t argument, struct key *);
 struct blob value_of(const struct key *);
 /* Both count from the end if negative, and end up within the value. */
 void clip(long long *start, long long *end, long long len);
@@ -125,7 +121,7 @@ void clip(long long *start, long long *end, long long len);
 /* One redis.call. Not NULL: it was refused, in these words. */
 const char *node_call(struct node *, struct session *script, size_t argc, const struct blob *argv,
                       struct buffer *reply);
-/* redis.acl_check_cmd: 1, 0, or -1 for no such command. */
-int node_may(struct node *, size_t argc, const struct blob *argv);
+/* redis.acl_check_cmd */
+bool node_may(struct node *, size_t argc, const struct blob *argv);
 
 #endif

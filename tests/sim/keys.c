@@ -3,13 +3,6 @@
 
 #include <stdlib.h>
 
-/* ---- Databases ------------------------------------------------------------------------------- */
-
-static bool is_db(struct run *run, long long db)
-{
-    return (db >= 0 && db < NODE_DATABASES) || fail(run, "DB index is out of range");
-}
-
 /* ---- Names ------------------------------------------------------------------------------------ */
 
 static void note(struct run *run, size_t argument)
@@ -40,13 +33,6 @@ bool run_exists(struct run *run)
     return put_int(run, count);
 }
 
-bool run_type(struct run *run)
-{
-    const struct key *key = key_look(run, 1);
-
-    return put_line(run, '+', key == NULL ? "none" : key->type == KEY_STRING ? "string" : "hash");
-}
-
 bool run_rename(struct run *run)
 {
     struct key *from = key_look(run, 1);
@@ -61,16 +47,12 @@ bool run_rename(struct run *run)
     return put_ok(run);
 }
 
-/* REPLACE is its only option here; it may come twice. */
+/* With REPLACE. */
 bool run_copy(struct run *run)
 {
-    for (size_t i = 3; i < run->argc; i++)
-        if (!blob_is(run->argv[i], "replace"))
-            return fail(run, "syntax error");
-    if (blob_equals(run->argv[1], run->argv[2]))
-        return fail(run, "source and destination objects are the same");
     const struct key *from = key_look(run, 1);
-    if (from == NULL || (run->argc == 3 && key_look(run, 2) != NULL))
+
+    if (from == NULL)
         return put_int(run, 0);
     node_put_key(run->node, run->session->db, run->argv[2], from);
     note(run, 2);
@@ -79,15 +61,12 @@ bool run_copy(struct run *run)
 
 /* ---- Times to live ---------------------------------------------------------------------------- */
 
-/* Without the conditions of 7.0. */
 bool run_pexpire(struct run *run)
 {
     const long long now = (long long)node_now_ms(run->node);
     long long when;
 
-    if (run->argc > 3)
-        return fail(run, "Unsupported option %.*s", (int)run->argv[3].len, run->argv[3].bytes);
-    if (!take_int(run, 2, &when, NULL))
+    if (!take_int(run, 2, &when))
         return false;
     if (__builtin_add_overflow(when, now, &when))
         return fail(run, "invalid expire time in 'pexpire' command");
@@ -102,17 +81,16 @@ bool run_pexpire(struct run *run)
     return put_int(run, 1);
 }
 
-/* TTL, PTTL, PEXPIRETIME */
+/* TTL, PTTL */
 bool run_ttl(struct run *run)
 {
-    const char *name = run->command->name;
     const struct key *key = key_look(run, 1);
-    const uint64_t now = name[strlen(name) - 1] == 'e' ? 0 : node_now_ms(run->node);
+    const uint64_t now = node_now_ms(run->node);
 
     if (key == NULL || key->expire_ms == 0)
         return put_int(run, key == NULL ? -2 : -1);
     const uint64_t left = key->expire_ms > now ? key->expire_ms - now : 0;
-    return put_int(run, (long long)(name[0] == 'p' ? left : (left + 500) / 1000));
+    return put_int(run, (long long)(run->command->name[0] == 'p' ? left : (left + 500) / 1000));
 }
 
 bool run_persist(struct run *run)
@@ -159,21 +137,14 @@ bool run_scan(struct run *run)
 {
     const struct node *node = run->node;
     const struct blob *pattern = NULL;
-    long long cursor, count;
+    long long cursor;
     size_t from = 0;
 
     if (!blob_int(run->argv[1], &cursor) || cursor < 0)
         return fail(run, "invalid cursor");
-    for (size_t i = 2; i < run->argc; i += 2) {
-        const bool is_count = blob_is(run->argv[i], "count");
-        if (i + 1 == run->argc || (!is_count && !blob_is(run->argv[i], "match")))
-            return fail(run, "syntax error");
-        if (is_count && !take_int(run, i + 1, &count, NULL))
-            return false;
-        if (is_count && count < 1)
-            return fail(run, "syntax error");
-        pattern = is_count ? pattern : &run->argv[i + 1];
-    }
+    for (size_t i = 2; i + 1 < run->argc; i += 2) /* COUNT is taken, and ignored */
+        if (blob_is(run->argv[i], "match"))
+            pattern = &run->argv[i + 1];
     while (from < node->key_count && node->keys[from]->hash < (uint64_t)cursor / 2)
         from++;
     size_t size = ((uint64_t)cursor / 2 * 2654435761u >> 8) % 4, to = from;
@@ -200,8 +171,6 @@ bool run_flush(struct run *run)
 {
     struct node *node = run->node;
 
-    if (run->argc > 2 || (run->argc == 2 && !blob_is(run->argv[1], "sync") && !blob_is(run->argv[1], "async")))
-        return fail(run, "syntax error");
     while (node->key_count > 0)
         key_remove(node, node->keys[node->key_count - 1]);
     node->dirty = true; /* also where there was nothing */
@@ -215,8 +184,7 @@ bool run_swapdb(struct run *run)
 
     if (node->cluster != NULL)
         return fail(run, "SWAPDB is not allowed in cluster mode");
-    if (!take_int(run, 1, &a, "invalid first DB index") || !take_int(run, 2, &b, "invalid second DB index") ||
-        !is_db(run, a) || !is_db(run, b))
+    if (!take_int(run, 1, &a) || !take_int(run, 2, &b))
         return false;
     for (size_t i = 0; i < node->key_count; i++) {
         struct key *key = node->keys[i];
@@ -234,12 +202,12 @@ bool run_select(struct run *run)
 {
     long long db;
 
-    if (!take_int(run, 1, &db, NULL))
+    if (!take_int(run, 1, &db))
         return false;
     if (run->node->cluster != NULL && db != 0)
         return fail(run, "SELECT is not allowed in cluster mode");
-    if (!is_db(run, db))
-        return false;
+    if (db < 0 || db >= NODE_DATABASES)
+        return fail(run, "DB index is out of range");
     run->session->db = (int)db;
     return put_ok(run);
 }

@@ -72,14 +72,14 @@ struct key *node_find(const struct node *node, int db, struct blob name)
     return NULL;
 }
 
-struct key *key_add(struct node *node, int db, struct blob name, enum key_type type)
+struct key *key_add(struct node *node, int db, struct blob name)
 {
     struct key *key = resized(NULL, sizeof *key + name.len);
     char *bytes = (char *)(key + 1);
 
     if (name.len > 0)
         memcpy(bytes, name.bytes, name.len);
-    *key = (struct key){.hash = hash_of(name), .db = db, .type = type, .name = {bytes, name.len}};
+    *key = (struct key){.hash = hash_of(name), .db = db, .name = {bytes, name.len}};
     if (node->key_count == node->key_room) {
         node->key_room = node->key_room * 2 + 64;
         node->keys = resized(node->keys, node->key_room * sizeof *node->keys);
@@ -165,14 +165,13 @@ void node_put_key(struct node *node, int db, struct blob name, const struct key 
 {
     struct key *key = node_find(node, db, name);
 
-    if (source == NULL || source->type == KEY_NONE) {
+    if (source == NULL || source->gone) {
         if (key != NULL)
             key_drop(node, key);
         return;
     }
     if (key == NULL)
-        key = key_add(node, db, name, source->type);
-    key->type = source->type;
+        key = key_add(node, db, name);
     key->value.len = 0;
     buffer_put(&key->value, source->value.bytes, source->value.len);
     key->expire_ms = source->expire_ms;

@@ -235,31 +235,20 @@ const char *node_call(struct node *node, struct session *script, size_t argc, co
                       struct buffer *reply)
 {
     struct run run = {.node = node, .session = script, .argc = argc, .argv = argv, .out = reply};
-    static char crossed[160];
     const struct peer *peer;
     const char *error;
     unsigned slot;
     bool holds;
 
     run.command = find_command(&run, &holds);
-    if (run.command == NULL)
-        return node->is_valkey ? "Unknown command called from script" : "Unknown Redis command called from script";
+    if (run.command == NULL || !has_arity(&run) || (run.command->flags & NOSCRIPT) != 0)
+        return "No script of the library calls that";
     const unsigned flags = run.command->flags;
-    if (!has_arity(&run))
-        return node->is_valkey ? "Wrong number of args calling command from script"
-                               : "Wrong number of args calling Redis command from script";
-    if ((flags & NOSCRIPT) != 0)
-        return "This Redis command is not allowed from script";
     if ((error = why_denied(&run, true)) != NULL ||
         (!node->wrote && (error = write_refused(node, flags, true)) != NULL))
         return error;
     node->wrote = node->wrote || (flags & WRITES) != 0;
     const enum route where = route(&run, &slot, &peer);
-    if (where == CROSSED && node->version >= 80000) {
-        snprintf(crossed, sizeof crossed,
-                 "Command '%s' in script attempted to access keys that don't hash to the same slot", run.command->name);
-        return crossed;
-    }
     if (where != HERE)
         return where == DOWN ? "Script attempted to execute a command while the cluster is down"
                              : "Script attempted to access a non local key in a cluster node";
@@ -268,11 +257,11 @@ const char *node_call(struct node *node, struct session *script, size_t argc, co
     return NULL;
 }
 
-int node_may(struct node *node, size_t argc, const struct blob *argv)
+bool node_may(struct node *node, size_t argc, const struct blob *argv)
 {
     struct run run = {.node = node, .argc = argc, .argv = argv};
     bool holds;
 
     run.command = find_command(&run, &holds);
-    return run.command == NULL ? -1 : why_denied(&run, true) == NULL;
+    return run.command != NULL && why_denied(&run, true) == NULL;
 }

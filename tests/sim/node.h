@@ -51,13 +51,11 @@ struct buffer {
 };
 void buffer_put(struct buffer *, const void *bytes, size_t len);
 
-enum key_type { KEY_STRING, KEY_HASH, KEY_NONE };
-
-/* A key and its value. A hash's value is its fields and values, each behind its length. */
+/* All are strings. */
 struct key {
     uint32_t hash; /* of its name */
     int db;
-    enum key_type type;
+    bool gone; /* it is no key any more */
     struct blob name;
     struct buffer value;
     uint64_t expire_ms; /* since 1970; 0: never */
@@ -160,7 +158,7 @@ void node_execute(struct node *, struct session *, size_t argc, const struct blo
 struct key *node_find(const struct node *, int db, struct blob name);
 bool key_expired(const struct node *, const struct key *, uint64_t now_ms);
 
-/* The key gets that value, type and time to live. It is removed for NULL or KEY_NONE. No change is noted. */
+/* The key gets that value and time to live. It is removed for NULL, and for one that is gone. No change is noted. */
 void node_put_key(struct node *, int db, struct blob name, const struct key *value);
 /* The same with what the key is in `from`, which may be nothing. */
 void node_copy_key(struct node *to, const struct node *from, int db, struct blob name);

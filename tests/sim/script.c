@@ -8,7 +8,6 @@
 #include <limits.h>
 #include <lua.h>
 #include <lualib.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -17,7 +16,7 @@ enum { GARBAGE_KB = 512 };
 static struct node *node; /* of the script that runs */
 static struct session inner;
 
-/* An error is a table with "CODE words", of "-CODE words" or of "words". */
+/* An error is a table with "CODE words". */
 /* clang-format off */
 static const char prelude[] =
     "local number = tonumber\n" /* in Redis it ends at a zero byte */
@@ -27,7 +26,7 @@ static const char prelude[] =
     "  return value\n"
     "end\n"
     "function redis.error_reply(text)\n"
-    "  return {err = (text:gsub('^%-', ''):gsub('^[^ ]*$', 'ERR %0'))}\n"
+    "  return {err = text}\n"
     "end\n"
     "function redis.replicate_commands() return true end\n"
     "math.random, math.randomseed, dofile, loadfile, print, newproxy, pcall = nil\n"
@@ -53,61 +52,33 @@ static int push_error(lua_State *lua, const char *text)
     return 1;
 }
 
-/* Makes any error such a table. */
-static int note_error(lua_State *lua)
-{
-    if (!lua_istable(lua, 1)) {
-        lua_createtable(lua, 0, 1);
-        lua_pushfstring(lua, "ERR %s", lua_isstring(lua, 1) ? lua_tostring(lua, 1) : luaL_typename(lua, 1));
-        lua_setfield(lua, -2, "err");
-    }
-    return 1;
-}
-
 /* ---- redis.call ------------------------------------------------------------------------------- */
 
-/* Before 7.2 17 digits are shown, from then on as few as tell it. Exponents of Redis have no zeros in front. */
-static struct blob write_number(char text[NUMBER_LEN], double number)
-{
-    const bool old = node->version < 70200;
-    int digits = old ? 17 : 1, len;
-
-    if (number == floor(number) && fabs(number) < (old ? 1e15 : 0x1p62) && !(old && number < 1))
-        return write_int(text + NUMBER_LEN, (long long)number);
-    do
-        len = snprintf(text, NUMBER_LEN, "%.*g", digits, number);
-    while (digits++ < 17 && strtod(text, NULL) != number);
-    return (struct blob){text, (size_t)len};
-}
-
-/* The arguments on the stack, which stay there. NULL: an error was pushed. */
+/* The arguments on the stack, which stay there. Versions write fractions differently, so there are none. NULL: an error
+ * was pushed. */
 static const struct blob *read_arguments(lua_State *lua, size_t count)
 {
     static struct blob *argv;
     static char(*numbers)[NUMBER_LEN];
     static size_t room;
 
-    if (count == 0) {
-        push_error(lua, node->is_valkey ? "Please specify at least one argument for this call"
-                                        : "Please specify at least one argument for this redis lib call");
-        return NULL;
-    }
     if (count > room) {
         room = count * 2;
         argv = resized(argv, room * sizeof *argv);
         numbers = resized(numbers, room * sizeof *numbers);
     }
     for (size_t i = 0; i < count; i++) {
-        const int at = (int)i + 1;
-        if (lua_type(lua, at) == LUA_TNUMBER) {
-            argv[i] = write_number(numbers[i], lua_tonumber(lua, at));
-        } else if ((argv[i].bytes = lua_tolstring(lua, at, &argv[i].len)) == NULL) {
-            push_error(lua, node->is_valkey ? "Command arguments must be strings or integers"
-                                            : "Lua redis lib command arguments must be strings or integers");
-            return NULL;
-        }
+        const double number = lua_tonumber(lua, (int)i + 1);
+        if (lua_type(lua, (int)i + 1) == LUA_TNUMBER && number == (double)(long long)number)
+            argv[i] = write_int(numbers[i] + NUMBER_LEN, (long long)number);
+        else if (lua_type(lua, (int)i + 1) == LUA_TSTRING)
+            argv[i].bytes = lua_tolstring(lua, (int)i + 1, &argv[i].len);
+        else
+            count = 0;
     }
-    return argv;
+    if (count == 0)
+        push_error(lua, "Arguments must be strings or integers");
+    return count > 0 ? argv : NULL;
 }
 
 /* Pushes the value at `at`, and returns what is behind it. */
@@ -167,14 +138,10 @@ static int acl_check_cmd(lua_State *lua)
 {
     const size_t argc = (size_t)lua_gettop(lua);
     const struct blob *argv = read_arguments(lua, argc);
-    const int may = argv != NULL ? node_may(node, argc, argv) : -1;
 
-    if (argv != NULL && may < 0)
-        push_error(lua, node->is_valkey ? "Invalid command passed to server.acl_check_cmd()"
-                                        : "Invalid command passed to redis.acl_check_cmd()");
-    if (may < 0)
+    if (argv == NULL)
         return lua_error(lua);
-    lua_pushboolean(lua, may);
+    lua_pushboolean(lua, node_may(node, argc, argv));
     return 1;
 }
 
@@ -220,33 +187,17 @@ static bool put_marked(struct run *run, lua_State *lua, const char *field, char 
 /* Takes the value on the top of the stack. */
 static void put_lua(struct run *run, lua_State *lua)
 {
-    const int type = lua_checkstack(lua, 4) ? lua_type(lua, -1) : LUA_TNONE;
+    const int type = lua_type(lua, -1);
     const double number = lua_tonumber(lua, -1);
     struct blob text;
-    int count = 0;
 
-    if (type == LUA_TNONE) {
-        fail(run, "reached lua stack limit");
-    } else if (type == LUA_TSTRING) {
+    if (type == LUA_TSTRING) {
         text.bytes = lua_tolstring(lua, -1, &text.len);
         put_bulk(run, text);
     } else if (type == LUA_TNUMBER) {
         put_int(run, number >= -0x1p63 && number < 0x1p63 ? (long long)number : LLONG_MIN);
-    } else if (type == LUA_TBOOLEAN && lua_toboolean(lua, -1)) {
-        put_int(run, 1);
-    } else if (type != LUA_TTABLE) {
-        put_null(run);
-    } else if (!put_marked(run, lua, "err", '-') && !put_marked(run, lua, "ok", '+')) {
-        for (bool more = true; more; count += more) {
-            lua_rawgeti(lua, -1, count + 1);
-            more = !lua_isnil(lua, -1);
-            lua_pop(lua, 1);
-        }
-        put_array(run, (size_t)count);
-        for (int i = 1; i <= count; i++) {
-            lua_rawgeti(lua, -1, i);
-            put_lua(run, lua);
-        }
+    } else if (type != LUA_TTABLE || (!put_marked(run, lua, "err", '-') && !put_marked(run, lua, "ok", '+'))) {
+        fail(run, "No script of the library returns that");
     }
     lua_pop(lua, 1);
 }
@@ -255,12 +206,11 @@ static void put_lua(struct run *run, lua_State *lua)
  * LuaJIT does not know the line behind a tail call. */
 static void put_failure(struct run *run, lua_State *lua)
 {
+    const char *const code = lua_istable(lua, -1) ? "" : "ERR ";
+
     if (lua_istable(lua, -1))
         lua_getfield(lua, -1, "err");
-    if (lua_type(lua, -1) == LUA_TSTRING)
-        lua_pushfstring(lua, "%s script: 0, on @user_script:0.", lua_tostring(lua, -1));
-    const char *words = lua_isstring(lua, -1) ? lua_tostring(lua, -1) : "ERR Error running script";
-    put_line(run, '-', words);
+    put_line(run, '-', lua_pushfstring(lua, "%s%s script: 0, on @user_script:0.", code, lua_tostring(lua, -1)));
 }
 
 /* ---- EVAL ------------------------------------------------------------------------------------- */
@@ -273,8 +223,6 @@ static bool push_script(struct run *run, lua_State *lua, struct blob text)
     lua_rawget(lua, LUA_REGISTRYINDEX);
     if (!lua_isnil(lua, -1))
         return true;
-    if (text.len > 0 && text.bytes[0] == '#') /* LuaJIT leaves out such a line */
-        return fail(run, "Error compiling script (new function): user_script:1: unexpected symbol near '#'");
     if (luaL_loadbuffer(lua, text.bytes, text.len, "@user_script") != 0)
         return fail(run, "Error compiling script (new function): %s", lua_tostring(lua, -1));
     lua_pushvalue(lua, -3);
@@ -299,13 +247,11 @@ bool run_eval(struct run *run)
     static lua_State *lua;
     long long keys;
 
-    if (!take_int(run, 2, &keys, NULL))
+    if (!take_int(run, 2, &keys))
         return false;
     if (keys < 0 || keys > (long long)run->argc - 3)
-        return fail(run, keys < 0 ? "Number of keys can't be negative"
-                                  : "Number of keys can't be greater than number of args");
+        return fail(run, "Number of keys is out of range");
     lua = lua != NULL ? lua : new_state();
-    lua_pushcfunction(lua, note_error);
     if (push_script(run, lua, run->argv[1])) {
         node = run->node;
         node->in_script = true;
@@ -313,7 +259,7 @@ bool run_eval(struct run *run)
         inner = *run->session;
         set_array(lua, "KEYS", run->argv + 3, (size_t)keys);
         set_array(lua, "ARGV", run->argv + 3 + keys, run->argc - 3 - (size_t)keys);
-        if (lua_pcall(lua, 0, 1, 1) != 0)
+        if (lua_pcall(lua, 0, 1, 0) != 0)
             put_failure(run, lua);
         else
             put_lua(run, lua);

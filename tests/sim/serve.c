@@ -194,7 +194,7 @@ static bool execute_clustered(struct run *run)
 
     if (argc == 4 && blob_is(argv[0], "restore-asking") && blob_int(argv[2], &first)) {
         const struct buffer value = {.bytes = (char *)(uintptr_t)argv[3].bytes, .len = argv[3].len};
-        const struct key key = {.type = KEY_STRING, .expire_ms = (uint64_t)first, .value = value};
+        const struct key key = {.expire_ms = (uint64_t)first, .value = value};
         node_put_key(&node, 0, argv[1], &key);
         return put_ok(run);
     }

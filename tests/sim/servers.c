@@ -140,7 +140,7 @@ void replicate(int from)
             const struct blob name = {change->name.bytes, change->name.len};
             const struct key *key = node_find(&s->node, change->db, name);
             struct key *copy = &block->keys[block->count];
-            *copy = key != NULL ? *key : (struct key){.db = change->db, .type = KEY_NONE};
+            *copy = key != NULL ? *key : (struct key){.db = change->db, .gone = true};
             copy->name = world_copy(name);
             copy->value = (struct buffer){0};
             if (key != NULL)
@@ -207,7 +207,7 @@ const struct blob *world_fetch_at(int server, struct blob key, struct blob *out)
     const struct key *found = node_find(&s->node, 0, key);
     if (found == NULL || (found->expire_ms != 0 && clock_at(s) / 1000 > found->expire_ms))
         return NULL;
-    *out = found->type == KEY_STRING ? (struct blob){found->value.bytes, found->value.len} : (struct blob){"", 0};
+    *out = (struct blob){found->value.bytes, found->value.len};
     return out;
 }
 
