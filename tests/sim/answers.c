@@ -1,7 +1,6 @@
 /* answers.c: how the simulated server's commands answer, and read their arguments. See commands.h. */
 #include "sim/commands.h"
 
-#include <fnmatch.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -153,18 +152,4 @@ long read_command(const char *bytes, size_t len, const struct blob **argv, size_
 bool take_int(struct run *run, size_t argument, long long *value)
 {
     return blob_int(run->argv[argument], value) || fail(run, "value is not an integer or out of range");
-}
-
-bool glob_fits(struct blob pattern, struct blob name)
-{
-    static struct buffer text; /* both, each with a zero behind it */
-
-    text.len = 0;
-    buffer_put(&text, name.bytes, name.len);
-    for (char *zero; (zero = memchr(text.bytes, '\0', text.len)) != NULL;)
-        *zero = '\1'; /* in a name: as good as any byte that no pattern has */
-    buffer_put(&text, "", 1);
-    buffer_put(&text, pattern.bytes, pattern.len);
-    buffer_put(&text, "", 1);
-    return fnmatch(text.bytes + name.len + 1, text.bytes, 0) == 0;
 }

@@ -199,7 +199,7 @@ static const char *const templates[] = {
     "BITOP OR k k k c", "BITFIELD k GET u o", "BITFIELD k SET u o n GET u o", "BITFIELD k INCRBY u o n",
     "BITFIELD k OVERFLOW SAT INCRBY u o n SET u o n GET u o", "BITFIELD k", "BITFIELD_RO k GET u o GET u o", "DEL k",
     "DEL k k c", "UNLINK k k", "EXISTS k k k", "RENAME k k", "COPY k c REPLACE", "PEXPIRE k T", "PEXPIRE k t", "TTL k",
-    "PTTL k", "PERSIST k", "SELECT D", "SWAPDB D D", "SCAN 0 COUNT 9", "SCAN 0 MATCH *", "KEYS key:?", "KEYS \\*", "TIME",
+    "PTTL k", "PERSIST k", "SELECT D", "SWAPDB D D", "SCAN 0 COUNT 9", "KEYS *", "TIME",
     "PING", "NOSUCH k v", "CLUSTER SLOTS", "ASKING", "READONLY", "ROLE v", "EVAL v",
 };
 

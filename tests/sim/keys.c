@@ -106,8 +106,8 @@ bool run_persist(struct run *run)
 
 /* ---- All keys --------------------------------------------------------------------------------- */
 
-/* Of the keys [from, to) the names of those that live and match; NULL: any. */
-static bool put_names(struct run *run, size_t from, size_t to, const struct blob *pattern)
+/* Of the keys [from, to) the names of those that live, and have the word in them. */
+static bool put_names(struct run *run, size_t from, size_t to, struct blob word)
 {
     struct buffer names = {0};
     struct run list = *run;
@@ -117,7 +117,7 @@ static bool put_names(struct run *run, size_t from, size_t to, const struct blob
     for (size_t i = from; i < to; i++) {
         const struct key *key = run->node->keys[i];
         if (key->db == run->session->db && !key_expired(run->node, key, run->node->frozen_ms) &&
-            (pattern == NULL || glob_fits(*pattern, key->name)))
+            memmem(key->name.bytes, key->name.len, word.bytes, word.len) != NULL)
             count += put_bulk(&list, key->name);
     }
     put_array(run, count);
@@ -126,25 +126,25 @@ static bool put_names(struct run *run, size_t from, size_t to, const struct blob
     return true;
 }
 
+/* No other pattern is sent than a word between two stars, or a star. */
 bool run_keys(struct run *run)
 {
-    return put_names(run, 0, run->node->key_count, &run->argv[1]);
+    const struct blob pattern = run->argv[1];
+
+    return put_names(run, 0, run->node->key_count,
+                     pattern.len < 2 ? (struct blob){"", 0} : (struct blob){pattern.bytes + 1, pattern.len - 2});
 }
 
-/* A page has 0 to 3 keys, as its cursor says: twice the hash that it begins with, and 1 where an empty page went
+/* COUNT is ignored. A page has 0 to 3 keys, as its cursor says: twice the hash that it begins with, and 1 where an empty page went
  * before. Keys of one hash come together. So what is there all the time is met, whatever comes and goes. */
 bool run_scan(struct run *run)
 {
     const struct node *node = run->node;
-    const struct blob *pattern = NULL;
     long long cursor;
     size_t from = 0;
 
     if (!blob_int(run->argv[1], &cursor) || cursor < 0)
         return fail(run, "invalid cursor");
-    for (size_t i = 2; i + 1 < run->argc; i += 2) /* COUNT is taken, and ignored */
-        if (blob_is(run->argv[i], "match"))
-            pattern = &run->argv[i + 1];
     while (from < node->key_count && node->keys[from]->hash < (uint64_t)cursor / 2)
         from++;
     size_t size = ((uint64_t)cursor / 2 * 2654435761u >> 8) % 4, to = from;
@@ -155,7 +155,7 @@ bool run_scan(struct run *run)
         to++;
     put_array(run, 2);
     put_number(run, to == node->key_count ? 0 : to == from ? (uint64_t)cursor | 1 : (uint64_t)node->keys[to]->hash * 2);
-    return put_names(run, from, to, pattern);
+    return put_names(run, from, to, (struct blob){"", 0});
 }
 
 bool run_dbsize(struct run *run)

@@ -75,11 +75,6 @@ static bool everybody_waits_but(int name, uint32_t but)
     return wait;
 }
 
-static bool everybody_waits(int name)
-{
-    return everybody_waits_but(name, 0);
-}
-
 /* In its first link. */
 static bool has_bits(int name)
 {
@@ -129,7 +124,8 @@ void oracle_after(int who, const char *what)
         if (strcmp(what, "EVAL.swap") == 0 && whole && several && names[i].seen.status == HIBLOOM_ECORRUPT &&
             !caused(CAUSE_LOSS, 1) && !caused(CAUSE_SLOTS, 1) && !caused(CAUSE_CLOCK, 1))
             oracle_fail("a swap of client %d lists keys of '%s' that are not there", who, oracle_name(i));
-        if (strcmp(what, "EVAL.swap") == 0 && whole && names[i].seen.status == HIBLOOM_ECORRUPT && everybody_waits(i))
+        if (strcmp(what, "EVAL.swap") == 0 && whole && names[i].seen.status == HIBLOOM_ECORRUPT &&
+            everybody_waits_but(i, 0))
             oracle_fail("client %d tells of a link of '%s' that is lost, though replicas should have it", who,
                         oracle_name(i));
         /* What is left over of a filter that was replaced goes once replicas have the other one (docs/format.md, 14). */
@@ -157,8 +153,8 @@ void oracle_after_loss(void)
         /* A root of several may be "creating" there, without its list: whoever opens it goes on. */
         const bool whole = names[i].seen.status != HIBLOOM_ECORRUPT; /* else it was damaged before */
         const uint32_t before = names[i].in;
-        look_again(i, everybody_waits(i) && !has_several_keys(i) ? 0 : EVERY_ITEM, "a loss");
-        if (whole && everybody_waits(i) && names[i].seen.status == HIBLOOM_ECORRUPT)
+        look_again(i, everybody_waits_but(i, 0) && !has_several_keys(i) ? 0 : EVERY_ITEM, "a loss");
+        if (whole && everybody_waits_but(i, 0) && names[i].seen.status == HIBLOOM_ECORRUPT)
             oracle_fail("a loss leaves '%s' damaged, and everybody waits for replicas", oracle_name(i));
         end_life(i); /* who was told "new" may have been told so of a write that is lost */
         for (int c = 0; c < CLIENTS; c++)

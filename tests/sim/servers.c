@@ -282,11 +282,6 @@ unsigned world_count_keys(const char *prefix)
     return count;
 }
 
-bool world_has_temporary(void)
-{
-    return world_count_keys(NULL) > 0;
-}
-
 bool world_strangers_are_well(void)
 {
     for (int i = 0; i < data_count; i++) {

@@ -89,6 +89,5 @@ bool world_must_have_told(uint64_t us, uint64_t held_us);
 bool world_had(enum fault); /* so far */
 bool world_strangers_are_well(void);
 unsigned world_count_keys(const char *prefix); /* those called so, or with a colon behind it, that nothing ends */
-bool world_has_temporary(void);                /* a key with a zero byte in its name, that nothing ends */
 
 #endif
