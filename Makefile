@@ -387,7 +387,7 @@ SIM_OBJ   := $(SIM_NODE) $(patsubst %,$(SIM)/%.o,$(SIM_WORLD) $(SIM_CALLS))
 SIM_LIBS  := -lluajit-5.1
 # What the library and hiredis call of libc: the simulator's in their place.
 SIM_WRAPS := __poll_chk clock_gettime close connect fcntl freeaddrinfo getaddrinfo getentropy getpeername getsockopt nanosleep \
-             poll pthread_sigmask read recv send setsockopt sigpending sigtimedwait socket write
+             poll read recv send setsockopt socket write
 SIM_LINK   = $(SIM_WRAPS:%=-Wl,--wrap=%) -Wl,-Bstatic $(filter -lhiredis%,$(LIBS)) -Wl,-Bdynamic \
              $(filter-out -lhiredis%,$(LIBS)) $(SIM_LIBS)
 # For speed.

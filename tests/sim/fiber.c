@@ -9,7 +9,6 @@
 #include "sim/net.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -299,7 +298,7 @@ void fiber_reset(uint64_t new_seed)
     memset(drawn, 0, sizeof drawn);
 }
 
-/* ---- Time, chance and signals of libc ------------------------------------------------------ */
+/* ---- Time and chance of libc ------------------------------------------------------ */
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
 {
@@ -336,21 +335,4 @@ int __wrap_getentropy(void *bytes, size_t len)
         memcpy((char *)bytes + at, &random, len - at < sizeof random ? len - at : sizeof random);
     }
     return 0;
-}
-
-/* No signal is ever sent: these three only save system calls. */
-int __wrap_pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
-{
-    return old != NULL ? sigemptyset(old) : 0;
-}
-
-int __wrap_sigpending(sigset_t *set)
-{
-    return sigemptyset(set);
-}
-
-int __wrap_sigtimedwait(const sigset_t *set, siginfo_t *info, const struct timespec *time)
-{
-    errno = EAGAIN;
-    return -1;
 }
