@@ -134,12 +134,8 @@ static unsigned commit(struct dialogue *d, unsigned calls)
 
 static struct dialogue dialogue_on(const char *uri)
 {
-    return (struct dialogue){.uri = uri,
-                             .spec = "bits=8192 hashes=4 seed=5eed",
-                             .server = redis,
-                             .enter = socket_faults_arm,
-                             .leave = socket_faults_disarm,
-                             .may_fail = may_fail};
+    return (struct dialogue){
+        .uri = uri, .server = redis, .enter = socket_faults_arm, .leave = socket_faults_disarm, .may_fail = may_fail};
 }
 
 static void commit_all(bool lasting, bool retried)

@@ -11,14 +11,12 @@
 struct dialogue {
     const char *uri;
     char options[160];                   /* behind the URI */
-    const char *spec;                    /* a text with a seed, so that a test repeats itself */
     struct redisContext *server;         /* a plain connection to it */
     const char *what;                    /* is committed, for the message of a failure */
     uint64_t place;                      /* and where */
-    void (*enter)(void), (*leave)(void); /* around each call of the library; NULL: nothing is to be done */
+    void (*enter)(void), (*leave)(void); /* around each call of the library */
     /* Whether a call may fail so, for the so-manyth time in this dialogue. */
     bool (*may_fail)(const struct dialogue *, hibloom_status, unsigned failures);
-    hibloom_stats stats; /* of the store, at the end */
     unsigned failures;
 };
 
