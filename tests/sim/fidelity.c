@@ -174,7 +174,6 @@ static struct blob argument(char letter)
     case 'q': return below(10) ? number((long long)below(32)) : blob_of("");
     case 'W': return blob_of(ANY_OF("u2", "u4", "u8"));
     case '@': return blob_of(ANY_OF("0", "1700000000000000", "1700000000000009"));
-    case '-': return blob_of("-1");
     case '_': return blob_of("");
     default: return keep(&letter, 1);
     }
@@ -218,7 +217,7 @@ static const struct {
     {SCRIPT_CLEAR, "f | a I 16 e", false},
     {SCRIPT_CLEAR, "k c | a I 16 e", false},
     {SCRIPT_EXPIRE, "f | a I T 0 _ S", false},
-    {SCRIPT_EXPIRE, "f k | a I - 63 s S", false},
+    {SCRIPT_EXPIRE, "f k | a I -1 63 s S", false},
     {SCRIPT_UNDO, "f | a I 16 2 B B B B B B", false},
     {SCRIPT_UNDO, "k | a I 1 1 B B", false},
     {SCRIPT_MERGE, "f k | a I y _", false},
@@ -430,7 +429,7 @@ static const struct {
     {" (full)", "CONFIG SET maxmemory 1", "CONFIG SET maxmemory 0"},
     {" (replica)", "REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE"},
     {" (noreplicas)", "CONFIG SET min-replicas-to-write 1", "CONFIG SET min-replicas-to-write 0"},
-    {" (denied)", "ACL SETUSER default -rename -setbit", "ACL SETUSER default +rename +setbit"},
+    {" (denied)", "ACL SETUSER default -setbit", "ACL SETUSER default +setbit"},
 };
 
 /* ---- Batches ---------------------------------------------------------------------------------- */
@@ -459,7 +458,7 @@ static void run_batch(void)
     if (modes[mode].enter != NULL)
         freeReplyObject(redis_server_must(side->server, modes[mode].enter));
     side->node.replica = mode == 2;
-    side->node.refuses = mode == 4 ? (struct refusing){.denied = {"rename", "setbit"}}
+    side->node.refuses = mode == 4 ? (struct refusing){.denied = "setbit"}
                                    : (struct refusing){.full = mode == 1, .noreplicas = mode == 3};
     send_batch();
     for (size_t i = 0; i < batch_count; i++, commands_done++) {

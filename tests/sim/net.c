@@ -464,11 +464,8 @@ WRAP(int, getsockopt, (int fd, int level, int name, void *value, socklen_t *len)
 WRAP(int, getpeername, (int fd, struct sockaddr *peer, socklen_t *len), (fd, peer, len), name_peer(s))
 WRAP(int, fcntl, (int fd, int command, long argument), (fd, command, argument), control(s, command, argument))
 
-int __real_socket(int domain, int type, int protocol);
 int __wrap_socket(int domain, int type, int protocol)
 {
-    if (fiber_running() == NULL)
-        return __real_socket(domain, type, protocol);
     const int error = net_misses(fiber_client(), "socket");
     if (error != 0)
         return fail(error);
@@ -485,11 +482,8 @@ int __wrap_socket(int domain, int type, int protocol)
     return s->fd;
 }
 
-int __real_poll(struct pollfd *fds, nfds_t count, int ms);
 int __wrap_poll(struct pollfd *fds, nfds_t count, int ms)
 {
-    if (fiber_running() == NULL)
-        return __real_poll(fds, count, ms);
     const int error = net_misses(fiber_client(), "poll");
     if (error != 0)
         return fail(error);
@@ -514,10 +508,8 @@ int __wrap_getaddrinfo(const char *host, const char *service, const struct addri
 
     fiber_enter();
     found->v4 = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((in_port_t)strtoul(service, NULL, 10))};
-    if (hints->ai_family == AF_INET6 || inet_pton(AF_INET, host, &found->v4.sin_addr) != 1) {
-        free(found);
-        return EAI_NONAME;
-    }
+    if (inet_pton(AF_INET, host, &found->v4.sin_addr) != 1)
+        net_die("a host that is no address");
     found->info = (struct addrinfo){.ai_family = AF_INET,
                                     .ai_socktype = SOCK_STREAM,
                                     .ai_addr = (void *)&found->v4,

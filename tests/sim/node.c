@@ -157,10 +157,9 @@ static const char *why_denied(const struct run *run, bool in_script)
 {
     static char words[160];
     const bool old = run->node->version < 70200;
-    const char *const *const denied = run->node->refuses.denied;
+    const char *const denied = run->node->refuses.denied;
 
-    if ((denied[0] == NULL || strcmp(denied[0], run->command->name) != 0) &&
-        (denied[1] == NULL || strcmp(denied[1], run->command->name) != 0))
+    if (denied == NULL || strcmp(denied, run->command->name) != 0)
         return NULL;
     if (old && in_script)
         return "The user executing the script can't run this command or subcommand";

@@ -102,7 +102,7 @@ struct change {
 struct refusing {
     bool stale; /* a replica without its primary: MASTERDOWN */
     bool loading, busy, full, noreplicas;
-    const char *denied[2]; /* commands that the user of all connections is denied, in lower case; NULL: none */
+    const char *denied; /* the command that the user of all connections is denied, in lower case; NULL: none */
 };
 
 /* A node begins with a version, and all else 0. */

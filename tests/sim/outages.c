@@ -213,7 +213,7 @@ void deny(struct server *s, const char *place, uint64_t arg)
     for (; place[n] != '\0' && place[n] != '.'; n++)
         s->denied[n] = (char)tolower((unsigned char)place[n]);
     s->denied[n] = '\0';
-    s->node.refuses.denied[0] = s->denied;
+    s->node.refuses.denied = s->denied;
     note(CAUSE_DENIAL);
     s->refuses_until = net_now_us() + 1000 + (arg >> 4) % 400000;
     net_at(s->refuses_until, end_conditions, s);
