@@ -69,8 +69,6 @@ struct command {
 #define X(name, function, arity, flags, first, last) bool run_##function(struct run *);
 COMMANDS(X)
 #undef X
-extern const struct command commands[];
-extern const size_t command_count;
 
 /* ---- Answers ---------------------------------------------------------------------------------- */
 

@@ -7,10 +7,8 @@
 /* ---- Which command ---------------------------------------------------------------------------- */
 
 #define X(name, function, arity, flags, first, last) {name, run_##function, arity, flags, first, last},
-const struct command commands[] = {COMMANDS(X)};
+static const struct command commands[] = {COMMANDS(X)};
 #undef X
-const size_t command_count = sizeof commands / sizeof *commands;
-_Static_assert(sizeof commands / sizeof *commands <= COMMANDS_MAX, "COMMANDS_MAX");
 
 static int by_name(const void *name, const void *command)
 {
@@ -33,7 +31,7 @@ static const struct command *command_named(const struct node *node, struct blob 
     name[word.len + more] = '\0';
     const struct command **const at = &known[(32 * (word.len + more) + (size_t)name[0]) % 256];
     if (*at == NULL || strcmp(name, (*at)->name) != 0)
-        *at = bsearch(name, commands, command_count, sizeof *commands, by_name);
+        *at = bsearch(name, commands, sizeof commands / sizeof *commands, sizeof *commands, by_name);
     const struct command *command = *at;
     if (command == NULL || (second == NULL && strchr(name, '|') != NULL) ||
         (node->sentinel != NULL && (command->flags & SENTINEL) == 0) ||
@@ -220,7 +218,6 @@ void node_execute(struct node *node, struct session *session, size_t argc, const
     if (run.command == NULL) {
         fail(&run, "unknown %s '%.*s'", holds ? "subcommand" : "command", (int)argv[holds].len, argv[holds].bytes);
     } else if (may_run(&run)) {
-        node->calls[run.command - commands]++;
         run.command->run(&run);
         if (node->version < 70200 || node->dirty)
             session->last_write_offset = node->offset + node->dirty;
@@ -251,7 +248,6 @@ const char *node_call(struct node *node, struct session *script, size_t argc, co
     if (where != HERE)
         return where == DOWN ? "Script attempted to execute a command while the cluster is down"
                              : "Script attempted to access a non local key in a cluster node";
-    node->calls[run.command - commands]++;
     run.command->run(&run);
     return NULL;
 }

@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { NODE_DATABASES = 16, NODE_SLOTS = 16384, COMMANDS_MAX = 128 };
+enum { NODE_DATABASES = 16, NODE_SLOTS = 16384 };
 #define NODE_HOST "127.0.0.1"  /* of all */
 #define NODE_MASTER "mymaster" /* as Sentinels call it */
 
@@ -89,7 +89,7 @@ struct cluster {
 struct sentinel_view {
     const struct peer *peers;
     size_t peer_count;
-    int master; /* index of a peer, -1: it knows none */
+    int master; /* index of a peer */
 };
 
 /* A key whose state changed: a command's effect, which replicas get. */
@@ -133,7 +133,6 @@ struct node {
     bool in_script;     /* a script runs */
     bool wrote;         /* it has called a write command */
     uint64_t frozen_ms; /* the time by which keys expire while a command or script runs */
-    uint64_t calls[COMMANDS_MAX];
 };
 
 /* What a connection is to the node; as it begins, all is 0. */

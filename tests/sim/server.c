@@ -23,7 +23,7 @@ static bool wants(const struct run *run, const char *section)
     for (size_t i = 1; i < run->argc; i++)
         if (blob_is(run->argv[i], section) || blob_is(run->argv[i], "all") || blob_is(run->argv[i], "everything"))
             return true;
-    return run->argc == 1 && strcmp(section, "commandstats") != 0;
+    return run->argc == 1;
 }
 
 bool run_info(struct run *run)
@@ -51,10 +51,6 @@ bool run_info(struct run *run)
     if (wants(run, "replication") && node->replica)
         buffer_format(&text, "master_host:" NODE_HOST "\r\nmaster_port:%d\r\nmaster_link_status:%s\r\n",
                       node->primary_port, node->refuses.stale ? "down" : "up");
-    for (size_t i = 0; i < command_count && wants(run, "commandstats"); i++)
-        if (node->calls[i] > 0)
-            buffer_format(&text, "cmdstat_%s:calls=%llu,usec=0\r\n", commands[i].name,
-                          (unsigned long long)node->calls[i]);
     put_bulk(run, (struct blob){text.bytes, text.len});
     free(text.bytes);
     return true;
@@ -144,19 +140,10 @@ bool run_cluster_slots(struct run *run)
     return true;
 }
 
-static bool knows(const struct run *run)
-{
-    const struct sentinel_view *view = run->node->sentinel;
-
-    return view->master >= 0 && blob_equals(run->argv[2], blob_of(NODE_MASTER));
-}
-
 bool run_sentinel_master(struct run *run)
 {
     const struct sentinel_view *view = run->node->sentinel;
 
-    if (!knows(run))
-        return put_line(run, '*', "-1");
     return put_array(run, 2) && put_text(run, NODE_HOST) && put_number(run, (uint64_t)view->peers[view->master].port);
 }
 
@@ -177,8 +164,6 @@ bool run_sentinel_replicas(struct run *run)
     const struct sentinel_view *view = run->node->sentinel;
     size_t count = 0;
 
-    if (!knows(run))
-        return fail(run, "No such master with that name");
     for (size_t i = 0; i < view->peer_count; i++)
         count += view->peers[i].primary == view->master;
     put_array(run, count);

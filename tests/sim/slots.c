@@ -135,10 +135,6 @@ static void step_move(void *unused)
     node_copy_key(&servers[move.to].node, &servers[move.from].node, 0, name);
     /* written over itself, so that its replicas get it */
     DO(move.to, blob_of("APPEND"), name, blob_of(""));
-    if (servers[move.to].node.changed_count == 0)
-        for (int i = 0; i < data_count; i++)
-            if (servers[i].primary == move.to)
-                resync(i, move.to);
     node_evict(&servers[move.from].node, 0, name);
     replicate(move.from);
     free((char *)(uintptr_t)name.bytes);
