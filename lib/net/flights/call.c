@@ -255,7 +255,7 @@ static void plan_resend(struct carrier *c, struct flight *flight, bool doubtful,
 
     if (!call->task->reads) /* those carried out behind a refusal, too */
         c->store.server.stats.in_doubt += in_doubt;
-    flight->seen_ns = 0;
+    flight->proven_ns = 0;
     c->store.server.stats.retries++;
     flight->at_primary = elsewhere || flight->at_primary;
     flight->redirects = 0; /* there is a pause now, and an end to them */

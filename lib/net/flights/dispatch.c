@@ -342,7 +342,7 @@ static bool deliver(struct carrier *c, struct node *node, struct flight *flight,
     reply->repeated = index >= flight->doubtful && !task->reads;
     reply->again = index < flight->delivered;
     reply->by_replica = node->role == NODE_REPLICA;
-    reply->asked_ns = flight->proof_ns;
+    reply->asked_ns = flight->sent_ns;
     if (flight->proving)
         good = task_take_guard(task, flight->exchange.tag, reply);
     else
@@ -367,7 +367,7 @@ static void hold(struct flight *flight, const struct reply *reply, bool refused,
 
 static void take_last(struct carrier *c, struct node *node, struct flight *flight, bool good)
 {
-    const bool late = proof_is_old(flight->proof_ns);
+    const bool late = proof_is_old(flight->sent_ns);
     struct call *call = flight->call;
 
     (void)flights_take(&node->sent);
@@ -385,9 +385,9 @@ static void take_last(struct carrier *c, struct node *node, struct flight *fligh
         flight_free(&c->pool, flight);
     } else {
         flight_end_proof(flight);
-        flight->seen_ns = flight->proof_ns;
+        flight->proven_ns = flight->sent_ns;
         call->late = !late ? 0 : flight->proven_late ? 2 : 1;
-        call->slow_ns = clock_now_ns() - flight->proof_ns;
+        call->slow_ns = clock_now_ns() - flight->sent_ns;
         if (good) { /* there, and not on another connection, which would have to be proven again */
             node_send(c, node, flight);
             if (!node->sent.first->proving) /* a proof ages; but those of several calls are answered together */

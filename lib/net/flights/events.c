@@ -25,7 +25,7 @@ static void take_outbox(struct carrier *c, struct call *call)
         from = exchange->end;
         if (flight != NULL) {
             if (exchange->guarded && call->wake_at == 0 && !c->locate.stale)
-                flight->seen_ns = exchange->of->proven_ns;
+                flight->proven_ns = exchange->of->proven_ns;
             flights_put(&call->waiting, flight);
             continue;
         }

@@ -34,8 +34,8 @@ struct flight {
         *at;         /* it was written there, or its guard alone; NULL: it is to be written, or to be sent again */
     struct node *to; /* only there: redirected, or a write in front of WAIT; NULL: where its slot is */
     struct exchange exchange;
-    uint64_t proof_ns;  /* when it was written last, or its last command alone; 0: never */
-    uint64_t seen_ns;   /* a guard of its link was asked then, and was good; 0: none was, or it has waited since */
+    uint64_t sent_ns;   /* when it was written last, or its last command alone; 0: never */
+    uint64_t proven_ns; /* when a good guard of its link was asked; 0: none counts any more, or none was asked */
     uint32_t order;     /* among those of its call, as its task wrote them */
     uint32_t index;     /* the reply that is delivered next */
     uint32_t delivered; /* replies that the task has had, before an exchange that is `anew` was sent again */
@@ -90,7 +90,7 @@ void flight_note_written(struct flight *, const struct node *);
 /* Was its guard answered, and nothing of it written since? */
 static inline bool flight_is_proven(const struct flight *flight)
 {
-    return flight->proof_ns != 0 && flight->seen_ns == flight->proof_ns && !flight->proving;
+    return flight->sent_ns != 0 && flight->proven_ns == flight->sent_ns && !flight->proving;
 }
 
 /* Prepares it to be sent again, from the first command on whose reply the task has not seen, or anew.

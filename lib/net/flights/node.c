@@ -51,17 +51,18 @@ static bool overtakes(const struct node *node, const struct flight *flight)
     return false;
 }
 
-/* Does its guard go alone first? That is decided here, for all that is written: its filter may be another one by now. The
- * flight has waited, or the client stood still, or other servers did. If all proofs are late, the server is slow. */
+/* Does its guard go alone first? That is decided here, for all that is written. If it has waited for long, or the client
+ * stood still, its filter may be another one by now. (If all proofs are late, the server is slow.) */
 static bool must_prove(const struct node *node, const struct flight *flight)
 {
     const struct call *call = flight->call;
 
     if (!flight->exchange.guarded || flight->proving || flight->index + 1 >= flight->exchange.replies)
         return false;
-    if (flight->seen_ns == 0 || overtakes(node, flight))
+    if (flight->proven_ns == 0 || overtakes(node, flight))
         return true;
-    return proof_is_old(flight->seen_ns) && (call->late < 2 || clock_now_ns() - flight->seen_ns >= 2 * call->slow_ns);
+    return proof_is_old(flight->proven_ns) &&
+           (call->late < 2 || clock_now_ns() - flight->proven_ns >= 2 * call->slow_ns);
 }
 
 /* The outbox, where no step writes meanwhile, tells if there is no memory. */
@@ -83,7 +84,7 @@ static void write_flight(struct carrier *c, struct node *node, struct flight *fl
     if (c->outbox.commands.failed)
         return;
     size_t at = flight_from(flight, bytes);
-    flight->proof_ns = clock_now_ns();
+    flight->sent_ns = clock_now_ns();
     stats->commands += flight->exchange.replies - flight->index;
     stats->bytes_sent += flight->len - at + flight->exchange.payload_len;
     flight_note_written(flight, node);
@@ -387,7 +388,7 @@ void node_take_greeting(struct carrier *c, struct node *node, struct flight *fli
     }
     if (flight->index < flight->exchange.replies)
         return;
-    note_greeted(c, node, flight->proof_ns);
+    note_greeted(c, node, flight->sent_ns);
     flight_free(&c->pool, flights_take(&node->sent));
     if (!g->again)
         settings_log(c->settings, HIBLOOM_LOG_INFO, "%s: connected", carrier_where(c, node, where, sizeof where));
@@ -396,7 +397,7 @@ void node_take_greeting(struct carrier *c, struct node *node, struct flight *fli
         call_tell_all_restart(c, node);
     if (restarted || !g->again) /* else they have waited for no more than this answer */
         for (struct flight *waiting = node->pending.first; waiting != NULL; waiting = waiting->next)
-            waiting->seen_ns = 0;
+            waiting->proven_ns = 0;
     if (is_out_of_step(c, node)) {
         node_lose(c, node, HIBLOOM_EUNAVAILABLE, "this replica does not follow the primary");
         return;
