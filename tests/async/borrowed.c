@@ -174,6 +174,34 @@ static void when_it_dies_all_that_is_pending_fails_once(void **state)
     close_loop(loop);
 }
 
+/* It dies, or the store is freed before, while only the library's own PING is on its way. */
+static void a_call_without_commands_is_told_though_it_dies(void **state)
+{
+    struct redis_server *server = redis_server_start(NULL);
+    void *loop = loop_class->open();
+
+    for (int freed = 0; freed < 2; freed++) {
+        redisAsyncContext *context = connect_owner(loop, server);
+        hibloom_store *async = borrow(context);
+        hibloom *filter = async_filter(loop, async, "f", text);
+        struct outcome outcome = {0}, never = {0};
+        assert_ok(NOTHING_WITHIN(hibloom_async_replace(filter, "f", on_done, &outcome)), async);
+        if (freed)
+            hibloom_store_free(async);
+        redisAsyncFree(context);
+        assert_true(owner.gone && outcome.calls == 1);
+        assert_int_equal(outcome.status, freed ? HIBLOOM_ECANCELED : HIBLOOM_OK);
+        if (!freed)
+            assert_int_equal(hibloom_async_clear(filter, on_done, &never), HIBLOOM_EIO);
+        hibloom_close(filter);
+        if (!freed)
+            hibloom_store_free(async);
+        assert_int_equal(never.calls, 0);
+    }
+    close_loop(loop);
+    redis_server_stop(server);
+}
+
 static void one_that_is_not_fit_is_refused(void **state)
 {
     struct redis_server *server = redis_server_start(NULL);
@@ -204,6 +232,7 @@ int main(void)
         cmocka_unit_test(its_owners_commands_work_between_ours),
         cmocka_unit_test(freed_in_the_middle_it_leaves_the_owner_its_answers),
         cmocka_unit_test(when_it_dies_all_that_is_pending_fails_once),
+        cmocka_unit_test(a_call_without_commands_is_told_though_it_dies),
         cmocka_unit_test(one_that_is_not_fit_is_refused),
     };
 

@@ -199,6 +199,8 @@ static void on_bell(redisAsyncContext *context, void *object, void *privdata)
         return;
     }
     looped_enter(l);
+    if (object == NULL) /* hiredis frees the context */
+        l->theirs = NULL;
     looped_settle(l);
     looped_leave(l);
 }
@@ -211,7 +213,7 @@ bool lent_begin(struct looped *l)
     return l->bell != NULL;
 }
 
-/* If hiredis has no memory for it, the next event, or call, tells of them. */
+/* If hiredis has no memory for it, that ends the connection. Then they are told as a handle is closed, or the store freed. */
 void lent_ring(struct looped *l)
 {
     static const char ping[] = "*1\r\n$4\r\nPING\r\n";
