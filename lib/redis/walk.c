@@ -477,7 +477,6 @@ static void add_again(struct task *task)
     for (unsigned w = 0; w < walk->pipelined; w++)
         walk->pipelines[w].items = walk->pipelines[w].runs = 0;
     walk->talk.step = start_add;
-    task->link->root_failed = true; /* for all that is known: a server was lost */
 }
 
 void walk_begin_add(struct walk *walk, struct link *link, const hibloom_item *items, size_t n, bool exact)

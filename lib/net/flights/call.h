@@ -35,7 +35,7 @@ struct call {
     bool wait_asked : 1;    /* WAIT was sent, at the end */
     bool keeps : 1;         /* it was sent in the middle; */
     bool unkept : 1;        /* and then a server was lost: the task fails, so that it ends and begins again */
-    bool anew : 1;          /* it began again, as a server was lost: from then on no answer is progress */
+    bool anew : 1;          /* it began again, as a server was lost: no answer is progress, no old proof counts */
     bool waited : 1;     /* for another call that makes links, which are not there yet: no answer is progress, either */
     bool at_primary : 1; /* replicas are not asked: one did not know the filter */
     bool astray : 1;     /* it has failed, and no locations were known while it took back its writes */

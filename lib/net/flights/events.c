@@ -24,7 +24,7 @@ static void take_outbox(struct carrier *c, struct call *call)
         struct flight *flight = flight_new(&c->pool, call, FLIGHT_TASK, exchange, bytes + from, exchange->end - from);
         from = exchange->end;
         if (flight != NULL) {
-            if (exchange->guarded && call->wake_at == 0 && !c->locate.stale)
+            if (exchange->guarded && call->wake_at == 0 && !call->anew && !c->locate.stale)
                 flight->proven_ns = exchange->of->proven_ns;
             flights_put(&call->waiting, flight);
             continue;
