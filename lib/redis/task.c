@@ -363,7 +363,8 @@ bool talk_turn_to(struct talk *talk, struct link *link)
     return talk->task.link == link;
 }
 
-static bool write_pipeline(struct talk *talk, struct outbox *outbox)
+/* The next pipeline, if one of the two is answered. */
+static bool write_next(struct talk *talk, struct outbox *outbox)
 {
     if (talk->pipeline == NULL || (talk_is_cut(talk) && !talk->cleaning))
         return false;
@@ -395,7 +396,7 @@ static enum task_next talk_next(struct task *task, struct outbox *outbox)
     task->pause_ms = 0;
     task->keeps = false;
     for (;;) {
-        if (write_pipeline(talk, outbox))
+        if (write_next(talk, outbox))
             return TASK_SEND;
         if (talk->outstanding[0] + talk->outstanding[1] != 0)
             return TASK_WAIT;
@@ -471,10 +472,10 @@ static struct talk *innermost(struct task *task)
     return (struct talk *)task;
 }
 
-bool task_take_guard(struct task *task, uint32_t tag, const struct reply *reply)
+bool task_take_lone_guard(struct task *task, uint32_t tag, const struct reply *reply)
 {
     struct task *inner = &innermost(task)->task;
-    const bool good = (reply == NULL || inner->status == HIBLOOM_OK) && inner->take_guard(inner, tag, reply);
+    const bool good = (reply == NULL || inner->status == HIBLOOM_OK) && inner->take_lone_guard(inner, tag, reply);
 
     take_said(task, inner);
     return good;

@@ -15,7 +15,7 @@
  *                                                              it is called again behind a last WAIT, and where
  *                                                              task->again has begun it anew
  *
- * The way of a call on items, down and up again:
+ * The way of a call on items, down:
  *
  *     filter/filter, many, how           the call is checked; redis/store runs it, or on a loop it becomes a work
  *     redis/item_call                    it is one walk, or a sieve
@@ -24,7 +24,10 @@
  *     redis/encoding, guard              the commands of a run, and the guard behind them
  *     net/flights/events, dispatch, node each exchange waits at its server's node, and once more where it has to.
  *                                        Once no task can go on, events writes what waits
- *     net/drivers                        bytes go to a socket, and replies come
+ *     net/drivers                        bytes go to a socket
+ *
+ * Each reply goes up: drivers, events, dispatch; task_reply; walk (take), encoding and guard. Behind it events asks the
+ * task for what is next. So a sieve hears of its walk as that is done.
  *
  * Exchanges are answered in any order, the replies of one exchange in theirs.
  * Every reply that was asked for is delivered once, but for reply->again; one that will never come is
@@ -56,8 +59,8 @@ struct exchange {
     /* Bits, since each call under way keeps a copy of its exchanges. */
     bool at_primary : 1; /* no replica answers it: by the answer a task that only looks may write */
     bool proof : 1;      /* it only asks whether the filter is there: replicas need not have what it touches */
-    bool guarded : 1;    /* its last command tells whether the filter is still there: it goes alone first, before
-                             the exchange is sent again, or late */
+    bool guarded : 1;    /* its last command tells whether the filter is still there: it may go alone first, see
+                             must_prove in net/flights/node.c */
     bool once : 1;       /* it must not be carried out twice: it is not sent again where its answer was lost */
     bool anew : 1;       /* it only asks, and its last command proves all answers: they come from one sending. It is
                              sent again as a whole */
@@ -135,17 +138,19 @@ struct task {
     /* Begins it anew, once it is done: a server that took over may lack a part of it, or a replica did not know the
      * filter. NULL: that cannot be. */
     void (*again)(struct task *);
-    bool (*take_guard)(struct task *, uint32_t tag, const struct reply *);
+    bool (*take_lone_guard)(struct task *, uint32_t tag, const struct reply *);
     void (*release)(struct task *); /* frees what it holds; NULL: nothing */
 };
 
-/* For the carrier. The last one takes the reply to a guard that went alone. False: the exchange is not sent, and its
- * replies are NULL. A reply of NULL: no command of the exchange was ever carried out. (Only a task with a take_guard
- * writes guarded exchanges.) */
+/* For the carrier. */
 enum task_next task_next(struct task *, struct outbox *);
 void task_reply(struct task *, uint32_t tag, uint32_t index, const struct reply *);
-bool task_take_guard(struct task *, uint32_t tag, const struct reply *);
 void task_remake(struct task *, struct outbox *); /* writes the exchange that is `remade` */
+
+/* Takes the reply to the guard of an exchange, which went alone. False: the exchange is not sent, and its replies are NULL.
+ * A reply of NULL: no command of the exchange was ever carried out. Only a task with such a function writes guarded
+ * exchanges. */
+bool task_take_lone_guard(struct task *, uint32_t tag, const struct reply *);
 
 /* Notes a failure, unless there has been one. */
 __attribute__((format(printf, 3, 4))) void task_fail(struct task *, hibloom_status, const char *format, ...);

@@ -280,7 +280,7 @@ static void take(struct talk *talk, uint32_t tag, uint32_t index, const struct r
 }
 
 /* The guard goes ahead of a run. An exchange that was never sent has nothing to take back. */
-static bool take_guard(struct task *task, uint32_t tag, const struct reply *reply)
+static bool take_lone_guard(struct task *task, uint32_t tag, const struct reply *reply)
 {
     struct walk *walk = (struct walk *)task;
     struct pipeline *pipeline = &walk->pipelines[tag & 1];
@@ -485,7 +485,7 @@ void walk_begin_add(struct walk *walk, struct link *link, const hibloom_item *it
     walk->talk.step = start_add;
     walk->talk.task.adds = true;
     walk->talk.task.again = add_again;
-    walk->talk.task.take_guard = take_guard;
+    walk->talk.task.take_lone_guard = take_lone_guard;
     if (walk->encoding->all_keys && !link_is_together(link, link))
         task_fail(
             &walk->talk.task, HIBLOOM_ENOTSUP,

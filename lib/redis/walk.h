@@ -29,8 +29,8 @@ struct pipeline {
     uint32_t *answers;     /* likewise: replies to its commands, the guards' not counted */
 };
 
-/* Items that are hashed at a time, for one link after the other. Items of one segment stand together and share its
- * guard. */
+/* Items that are hashed at a time, for one link after the other. (A chunk of a sieve is more: one walk, or several.) Items of
+ * one segment stand together and share its guard. */
 struct chunk {
     size_t base, end; /* in the items of the call */
     uint32_t link;

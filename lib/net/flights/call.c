@@ -148,7 +148,7 @@ void call_end_flight(struct carrier *c, struct flight *flight)
     if (flight->index < flight->delivered)
         flight->index = flight->delivered;
     if (flight->exchange.guarded && !flight->written && flight->index == 0 && flight->doubtful == NO_COMMAND)
-        (void)task_take_guard(call->task, flight->exchange.tag, NULL);
+        (void)task_take_lone_guard(call->task, flight->exchange.tag, NULL);
     if (flight->kind == FLIGHT_TASK)
         for (; flight->index < replies; flight->index++)
             task_reply(call->task, flight->exchange.tag, flight->index, NULL);

@@ -344,7 +344,7 @@ static bool deliver(struct carrier *c, struct node *node, struct flight *flight,
     reply->by_replica = node->role == NODE_REPLICA;
     reply->asked_ns = flight->sent_ns;
     if (flight->proving)
-        good = task_take_guard(task, flight->exchange.tag, reply);
+        good = task_take_lone_guard(task, flight->exchange.tag, reply);
     else
         task_reply(task, flight->exchange.tag, index, reply);
     if (was_fine && task_has_failed(task))

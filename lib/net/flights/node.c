@@ -395,7 +395,7 @@ void node_take_greeting(struct carrier *c, struct node *node, struct flight *fli
     const bool restarted = take_run(c, node);
     if (restarted)
         call_tell_all_restart(c, node);
-    if (restarted || !g->again) /* else they have waited for no more than this answer */
+    if (restarted || !g->again) /* else what is pending has waited for this answer only */
         for (struct flight *waiting = node->pending.first; waiting != NULL; waiting = waiting->next)
             waiting->proven_ns = 0;
     if (is_out_of_step(c, node)) {
