@@ -75,7 +75,7 @@ struct life {
 
     struct {               /* life.c */
         unsigned attempts; /* how often the places were read */
-        uint64_t begun_ns; /* for retry_ms from then on they are read again in any case */
+        uint64_t begun_ns; /* for retry_ms they are read again in any case. What is found counts as proven then */
         unsigned patience; /* how often bits in the way will still be waited for */
     } waiting;
 

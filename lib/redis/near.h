@@ -41,7 +41,7 @@ struct bits *near_to_learn(struct link *, uint64_t mark);
 /* Learns all bits of the keys from `from` to below `to`, which `bits` begins with. */
 void near_learn_bits(struct link *, const struct bits *bits, uint32_t from, uint32_t to, uint64_t mark);
 
-/* Was a guard of key number i good, in a call that began at most the greatest age before then? */
+/* Was a guard of key number i good that was asked then, or later, or at most the greatest age before? */
 bool near_is_fresh(const struct link *, uint32_t i, uint64_t then_ns);
 
 #endif
