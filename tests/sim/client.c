@@ -30,10 +30,11 @@ struct running {
     uint64_t again; /* what its store had sent again as it began */
     size_t filling; /* so many fillers are on their way */
     hibloom_status filled;
-    hibloom *other;                         /* what a merge, a replace or an import makes beside, */
-    hibloom_store *memory;                  /* there, or NULL */
-    char name[32];                          /* its, while clients take turns */
-    int phase;                              /* of a step of several calls */
+    hibloom *other;        /* what a merge, a replace or an import makes beside, */
+    hibloom_store *memory; /* there, or NULL */
+    char name[32];         /* its, while clients take turns */
+    int phase;             /* of a step of several calls */
+    struct told told;
     hibloom_item items[ITEMS * TIMES_ROOM]; /* from here on all is large, mostly unused, and each step's own */
     unsigned char part[ITEMS * TIMES_ROOM]; /* of each item */
     bool answers[ITEMS * TIMES_ROOM];
@@ -252,6 +253,7 @@ static void prepare(struct running *r, const struct step *step)
     const struct client *c = r->client;
     const size_t times = step->times < TIMES_ROOM ? step->times : TIMES_ROOM;
 
+    r->told = (struct told){.created = false};
     r->by_pairs = is_by_pairs(step);
     r->parts = parts_of(c, step);
     prepare_items(r, step, times);
@@ -265,6 +267,7 @@ static void prepare(struct running *r, const struct step *step)
                                        .times = times,
                                        .arg = step->arg,
                                        .by_pairs = r->by_pairs,
+                                       .told = &r->told,
                                        .handle = h->root};
         memcpy(r->calls[part].ids, h->ids, sizeof h->ids);
     }
@@ -441,8 +444,13 @@ static void check_imported(const struct client *c, const bool found[ITEMS])
             oracle_fail("client %d imports a filter, and item %d is not in", c->id, i);
 }
 
-static bool count_name(const char *name, void *data)
+static bool note_name(const char *name, void *data)
 {
+    struct told *told = data;
+    const int i = name[1] == '\0' ? name[0] - oracle_name(0)[0] : NAMES;
+
+    told->listed |= i < NAMES ? 1u << i : 0;
+    told->stray |= i >= NAMES && strstr(name, "import") == NULL && strstr(name, "}new") == NULL;
     return true;
 }
 
@@ -557,6 +565,7 @@ static hibloom_status opened(struct running *r, hibloom_status status)
         h->root = 0;
         memset(h->ids, 0, sizeof h->ids);
     }
+    r->told.created = status == HIBLOOM_OK && hibloom_created(h->filter);
     if (call->reopens && status != HIBLOOM_OK)
         close_handle(c, call->name);
     if (status == HIBLOOM_OK && near != 0 && (c->loop != NULL || !call->reopens))
@@ -676,8 +685,6 @@ static hibloom_status fill(hibloom *filter, struct running *r, bool wants_new)
 
 static hibloom_status carry_out(struct client *c, struct running *r, const struct step *step)
 {
-    static hibloom_info info;
-    static hibloom_comparison comparison;
     hibloom *filter = c->handles[step->name].filter;
     const char *const name = oracle_name(step->name);
     hibloom_done_fn *const done = step->verb == VERB_SAVE ? on_saved : on_done;
@@ -707,9 +714,9 @@ static hibloom_status carry_out(struct client *c, struct running *r, const struc
     case VERB_IMPORT: return do_with_other(c, r);
     case VERB_SAVE: return CALL(save, filter, file_of(c));
     case VERB_LOAD: return CALL(restore, filter, file_of(c));
-    case VERB_LIST: return CALL(list, c->store, NULL, count_name, NULL);
-    case VERB_INFO: return CALL(get_info, filter, &info, sizeof info);
-    case VERB_COMPARE: return CALL(compare, filter, filter, &comparison, sizeof comparison);
+    case VERB_LIST: return CALL(list, c->store, NULL, note_name, &r->told);
+    case VERB_INFO: return CALL(get_info, filter, &r->told.info, sizeof r->told.info);
+    case VERB_COMPARE: return CALL(compare, filter, filter, &r->told.comparison, sizeof r->told.comparison);
     case VERB_FILL: return fill(filter, r, step->times == 1);
     default: return HIBLOOM_ENOTSUP;
     }

@@ -419,6 +419,20 @@ static void check_found(const struct call *c, int item, bool found)
         fail_call(c, "\"yes\", but '%s' never had item %d", oracle_name(c->name), item);
 }
 
+/* An item that is removed may have been in, as its answer says. Items before it may have taken its counters down. */
+static void check_was_in(const struct call *c, int item, bool was_in)
+{
+    const uint32_t bit = 1u << item;
+
+    if (world.stale[c->client] || c->raw_at_begin != 0 || c->lives != names[c->name].lives ||
+        caused(CAUSE_LOSS, c->begun_us) || !c->handle_met)
+        return;
+    if (was_in && (c->had & bit) == 0)
+        fail_call(c, "it removes item %d, but '%s' never had it", item, oracle_name(c->name));
+    if (!was_in && (c->had_at_begin & bit) != 0 && c->alone && c->items == bit && !something_may_arrive(c->name))
+        fail_call(c, "it does not remove item %d, which '%s' had", item, oracle_name(c->name));
+}
+
 void items_check(struct call *c, const bool *answers)
 {
     size_t at = 0;
@@ -434,6 +448,8 @@ void items_check(struct call *c, const bool *answers)
             check_added(c, i);
         else if (c->verb == VERB_LOOK)
             check_found(c, i, answers[at]);
+        else if (c->verb == VERB_REMOVE)
+            check_was_in(c, i, answers[at]);
         at += c->times;
     }
 }

@@ -78,6 +78,9 @@ struct name {
     bool crowded;          /* two calls that let it grow, or may set times to live, were under way at once */
     uint64_t grown_us;     /* when the latest call that let it grow ended */
 
+    /* ---- told.c ---- */
+    uint64_t created; /* the root of which a client was told that it has made it */
+
     /* ---- watch.c ---- */
     uint64_t broke[CLIENTS];     /* the root that a call has failed of, since of its first link */
     uint32_t broke_key[CLIENTS]; /* this key is lost; if it is not the root, no other is */
@@ -193,6 +196,11 @@ void watch_begin_world(void);
 void watch_begin(const struct call *);
 void watch_end(const struct call *, hibloom_status, bool open_end);
 void watch_check(const struct call *, const bool *answers); /* a "no" was served by its filter */
+
+/* ---- told.c: numbers, names, and who has made a filter ---- */
+
+void told_begin(struct call *);
+void told_check(const struct call *, bool unclean); /* it is OK */
 
 /* ---- left.c: what a call leaves behind, and what is there once all is well ---- */
 

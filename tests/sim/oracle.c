@@ -14,6 +14,7 @@
  *   a slice        windows.c   is emptied once its period is over, and counts as long as it says
  *   a key's time   times.c     goes with that of the root
  *   a status       causes.c    has a cause, and comes in time
+ *   numbers        told.c      are those of the raw keys
  *   behind a call  left.c      no bits or keys are left, and a new store says what the raw keys say
  *
  * Here each begins and ends. */
@@ -290,6 +291,7 @@ void oracle_begin(struct call *c)
     c->alone = true;
     times_begin(c);
     windows_begin(c);
+    told_begin(c);
     for (struct call *other = calls; other != NULL; other = other->next)
         if (other->name == c->name) {
             c->alone = other->alone = false;
@@ -388,6 +390,7 @@ void oracle_end(struct call *c, hibloom_status status, const bool *answers, cons
     if (c->verb != VERB_EXPIRE && !has_another(c, true))
         n->may[c->client] &= ~(1u << c->verb);
     check_left(c, unclean);
+    told_check(c, unclean);
     watch_check(c, answers);
     /* An add to a window begins with a proof of the root that is no older than 0.1 s (docs/format.md, 16). */
     if (asks(c) && !c->handle_met && !world.stale[c->client] && world.plan->client[c->client].near < 2 &&

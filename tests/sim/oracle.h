@@ -10,6 +10,20 @@
 
 enum { CALL_KEYS = 4 };
 
+/* The numbers of a filter by its raw keys: of its links, all together. */
+struct counted {
+    uint64_t bits, bits_set, bytes, keys, links, capacity;
+};
+
+/* What a call tells beside its status and answers. */
+struct told {
+    hibloom_info info;
+    hibloom_comparison comparison;
+    uint32_t listed; /* a bit for each of the world's names; */
+    bool stray;      /* and one that is no filter's */
+    bool created;
+};
+
 /* A call on its way. */
 struct call {
     struct call *next;
@@ -53,6 +67,9 @@ struct call {
     bool set;                /* a command of it that sets bits was carried out */
     uint64_t touched_us;     /* when the write in front of its WAIT was last carried out; 0: it was not */
     bool reopens, made;      /* its handle: what that has not told is still to be told, unless this made a filter */
+    const struct told *told;
+    struct counted counted; /* as it began */
+    uint64_t roots[NAMES];  /* 0: there was none; UINT64_MAX: it was not whole */
     /* The bytes of a bare bitmap at moments of the call. */
     size_t shortest, longest, bytes_at_begin;
 };
