@@ -29,8 +29,10 @@ void told_begin(struct call *c)
 {
     if (c->verb == VERB_INFO || c->verb == VERB_COMPARE)
         c->counted = count(c->name);
-    for (int i = 0; i < (int)world.plan->names && c->verb == VERB_LIST; i++)
+    for (int i = 0; i < (int)world.plan->names && c->verb == VERB_LIST; i++) {
+        look_again(i, may_go_by_itself(i), "something");
         c->roots[i] = names[i].seen.status == 0 || names[i].there == 0 ? names[i].there : UINT64_MAX;
+    }
 }
 
 /* The filter was there all the time, and nothing has changed its numbers. */
@@ -79,6 +81,7 @@ static void check_listed(const struct call *c)
         return;
     for (int i = 0; i < (int)world.plan->names; i++) {
         const struct name *n = &names[i];
+        look_again(i, may_go_by_itself(i), "something"); /* another one may have expired */
         const bool listed = (c->told->listed >> i & 1) != 0, there = n->there != 0 && !kind_of(i)->bare;
         if (n->there_since_us <= c->begun_us && n->there == c->roots[i] && listed != there &&
             (!there || n->seen.status == 0))
