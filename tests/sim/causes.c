@@ -21,9 +21,10 @@ static bool has_removed_it(const struct call *c)
 {
     const bool expired = c->expiry_ms != 0 && c->expiry_ms * 1000 <= clock_of(c->name);
 
-    return ((c->verb == VERB_DROP && c->handle != 0) || c->verb == VERB_DELETE) && c->alone && c->raw_at_begin == 0 &&
-           c->handle_met && !expired && !caused(CAUSE_KEYS, c->begun_us) && !caused(CAUSE_LOSS, c->begun_us) &&
-           !was_expired(c->name) && !world.stale[c->client] && !world.misled[c->client] && !commands_may_be_late();
+    return ((c->verb == VERB_DROP && c->handle != 0) || c->verb == VERB_DELETE) && c->removes_alone &&
+           c->raw_at_begin == 0 && c->handle_met && !expired && !caused(CAUSE_KEYS, c->begun_us) &&
+           !caused(CAUSE_LOSS, c->begun_us) && !was_expired(c->name) && !world.stale[c->client] &&
+           !world.misled[c->client] && !commands_may_be_late();
 }
 
 /* An open begins ten times, and a loss may cost it two of these. */

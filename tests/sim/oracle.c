@@ -288,13 +288,15 @@ void oracle_begin(struct call *c)
     c->raw_at_begin = n->seen.status;
     c->run = world_run(root_key(c->name));
     c->knew_run = world_told(c->client, root_key(c->name));
-    c->alone = true;
+    c->alone = c->removes_alone = true;
     times_begin(c);
     windows_begin(c);
     told_begin(c);
     for (struct call *other = calls; other != NULL; other = other->next)
         if (other->name == c->name) {
             c->alone = other->alone = false;
+            c->removes_alone &= (1u << other->verb & MAY_REMOVE) == 0;
+            other->removes_alone &= (1u << c->verb & MAY_REMOVE) == 0;
             c->beside |= other->client == c->client;
             other->beside |= other->client == c->client;
             c->settled &= ~other->items;

@@ -52,6 +52,7 @@ struct call {
     bool knew_run;           /* and whether server 0 had told its client of that */
     bool alone;              /* no other call on the name was on its way meanwhile */
     bool beside;             /* one of the same client was */
+    bool removes_alone;      /* no other one that may remove was: others only help it */
     bool undisturbed;        /* none that may change keys, or times to live */
     bool grows;              /* it has made a link, or told of one */
     uint64_t period;         /* for which it has added to a window; 0: it has not */
