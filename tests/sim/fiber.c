@@ -317,12 +317,21 @@ int __wrap_nanosleep(const struct timespec *time, struct timespec *left)
 }
 
 /* Of each client a stream of its own. */
-static uint64_t draw(int client)
+static uint64_t number_drawn(int client, uint64_t at)
 {
     const uint64_t stream = (seed + (uint64_t)(client + 1) * UINT64_C(0xd1342543de82ef95)) *
                             UINT64_C(0x2545f4914f6cdd1d);
 
-    return mix(stream + drawn[client + 1]++ * UINT64_C(0x9e3779b97f4a7c15));
+    return mix(stream + at * UINT64_C(0x9e3779b97f4a7c15));
+}
+
+bool fiber_has_drawn(int client, uint64_t half)
+{
+    uint64_t at = drawn[client + 1];
+
+    while (at > 0 && number_drawn(client, at - 1) >> 32 != half)
+        at--;
+    return at > 0;
 }
 
 int __wrap_getentropy(void *bytes, size_t len)
@@ -331,7 +340,7 @@ int __wrap_getentropy(void *bytes, size_t len)
     if ((errno = net_misses(fiber_client(), "getentropy")) != 0)
         return -1;
     for (size_t at = 0; at < len; at += sizeof(uint64_t)) {
-        const uint64_t random = draw(fiber_client());
+        const uint64_t random = number_drawn(fiber_client(), drawn[fiber_client() + 1]++);
         memcpy((char *)bytes + at, &random, len - at < sizeof random ? len - at : sizeof random);
     }
     return 0;

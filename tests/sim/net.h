@@ -32,7 +32,8 @@ void net_reset(uint64_t seed);
 struct fiber;
 struct fiber *fiber_start(int client, void (*body)(void *arg), void *arg); /* runs at the next event */
 int fiber_client(void);                                                    /* of the one that runs; -1: none does */
-void fiber_sleep(uint64_t us);                                             /* the one that runs */
+bool fiber_has_drawn(int client, uint64_t half);     /* by getentropy: the upper half of a number */
+void fiber_sleep(uint64_t us);                       /* the one that runs */
 void fiber_pause(struct fiber *, uint64_t until_us); /* as SIGSTOP until then, whatever comes for it */
 void fiber_kill(struct fiber *);    /* as SIGKILL: it never runs again, its sockets are closed. Not the one that runs */
 int fiber_open_sockets(int client); /* that the client has not closed */

@@ -127,8 +127,10 @@ static void writes(int client, struct blob key, uint64_t sent_us)
 }
 
 /* Whoever makes a key draws its id, and no id is used twice (docs/format.md, 2). */
-static void makes(const char *id)
+static void makes(int client, const char *id)
 {
+    if (!fiber_has_drawn(client, strtoull(id, NULL, 16) >> 32)) /* the rest may be the time */
+        oracle_fail("client %d makes a key with the id %.16s, which the system has not given it", client, id);
     for (size_t i = 0; i < ids_made && i < ID_COUNT; i++)
         if (memcmp(made[i], id, ID_DIGITS) == 0 && made_us[i] != net_now_us())
             oracle_fail("a key is made with the id %.16s, which another one had before", id);
@@ -264,7 +266,7 @@ static void check_change(const struct command_seen *seen, struct blob reply)
 static void check_make(const struct command_seen *seen, struct blob reply)
 {
     if (reply.len > sizeof "$93\r\n+" && strncmp(reply.bytes, "$93\r\n+", 6) == 0) /* and the trailer */
-        makes(reply.bytes + 6 + 56);
+        makes(seen->client, reply.bytes + 6 + 56);
     else if (world_expiry_ms(seen->key) != seen->expiry_ms) /* it gives a filter another time to live */
         for (struct call *c = calls; c != NULL; c = c->next)
             c->crossed |= c->name == name_of_key(seen->key);
