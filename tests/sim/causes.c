@@ -100,14 +100,16 @@ bool has_cause(const struct call *c, hibloom_status status)
     case HIBLOOM_ENOTFOUND:
         if (c->verb == VERB_OPEN && !kind->bare /* its text has a size, so it makes one */)
             return false;
-        if (s->loop && names[c->name].unclean && somebody_may_remove(c->name)) /* a removal that failed arrives now */
+        /* A removal that failed arrives now: on a loop; or of the other filter. */
+        if (names[c->name].unclean && ((s->loop && somebody_may_remove(c->name)) || merges_here(c)))
             return true;
         return !has_removed_it(c) && (life || (c->verb == VERB_LOOK && kind->bare) || c->raw_at_begin != 0);
     case HIBLOOM_EMISMATCH:
         if (c->verb == VERB_OPEN && finds_no_other(c))
             return is_struck_often(c);
-        /* the name of what replaces may have late bits */
-        return life || c->raw_at_begin != 0 || world.plan->sizes != 0 || (c->verb == VERB_REPLACE && others);
+        /* the name of what replaces, or is merged, may have late bits */
+        return life || c->raw_at_begin != 0 || world.plan->sizes != 0 || (c->verb == VERB_REPLACE && others) ||
+               (merges_here(c) && commands_may_be_late());
     case HIBLOOM_ECORRUPT: /* a removal that was cut may have taken a link of which no root tells yet */
         return ((life || caused(CAUSE_CLOCK, 1)) && some_key_may_go(c->name)) ||
                ((kind->growing || kind->window) && (names[c->name].did & (1u << VERB_DROP | 1u << VERB_DELETE)) != 0);

@@ -322,7 +322,7 @@ static void note_told(struct client *c, const struct call *call, hibloom_status 
     const uint64_t runs = stats_of(c).restarts;
     struct handle *h = &c->handles[call->name];
 
-    if (!needs_handle(call->verb) || status != HIBLOOM_ELOST)
+    if (!needs_handle(call->verb) || status != HIBLOOM_ELOST || merges_here(call) /* the other handle may be told */)
         return;
     if (call->begun_us >= h->told_us && ++h->told > runs)
         fail_call(call, "its handle of '%s' is told %d times of %d other runs of servers", oracle_name(call->name),
@@ -390,10 +390,12 @@ static void check_told_of_replacing(struct client *c, const struct running *r, u
                   oracle_name(r->calls[0].name));
 }
 
-/* A filter of another name, which gets the items, takes the place. */
+/* A filter of another name, which gets the items, takes the place; or is merged. */
 static const char *name_new(struct running *r)
 {
-    snprintf(r->name, sizeof r->name, "{%s}new%d", oracle_name(r->calls[0].name), r->client->id);
+    const int own = merges_here(r->calls) ? CLIENTS * (1 + (int)(r - r->client->running)) : 0; /* several at once */
+
+    snprintf(r->name, sizeof r->name, "{%s}new%d", oracle_name(r->calls[0].name), r->client->id + own);
     return r->name;
 }
 
@@ -515,8 +517,8 @@ static void note_failed(struct client *c, const struct running *r, hibloom_statu
         const bool again = now.restarts != before->restarts; /* it may have learned the items before */
         if (one && *failed && !again && now.items_near != before->items_near)
             fail_call(r->calls, "the call before it has failed, but its near cache is still believed");
-        *failed = its != HIBLOOM_OK && its != HIBLOOM_ENOTSUP &&
-                  its != HIBLOOM_ENOMEM; /* nothing need have been asked for these */
+        *failed = its != HIBLOOM_OK && its != HIBLOOM_ENOTSUP && its != HIBLOOM_ENOMEM &&
+                  !merges_here(&r->calls[part]); /* nothing need have been asked for these */
     }
 }
 
@@ -597,18 +599,30 @@ static hibloom_status open_filter(struct client *c, struct running *r, const str
     return c->loop == NULL ? opened(r, status) : status;
 }
 
-static const int phases[VERB_COUNT] = {[VERB_REPLACE] = 3, [VERB_IMPORT] = 2, [VERB_MERGE] = 1};
+static int phases_of(const struct running *r)
+{
+    const enum verb verb = r->calls[0].verb;
 
-/* The next call of a step that has another filter: that is opened, filled, in place; imported, looked up; or merged. */
+    return verb == VERB_REPLACE ? 3 : verb == VERB_IMPORT ? 2 : merges_here(r->calls) ? 4 : 1;
+}
+
+/* The next call of a step that has another filter: that is opened, filled, in place; imported, looked up; or merged, from
+ * memory, or from the servers, and then dropped. */
 static hibloom_status do_phase(struct client *c, struct running *r, hibloom_done_fn *done)
 {
     const int name = r->calls[0].name, phase = r->phase++;
 
-    if (r->calls[0].verb == VERB_MERGE)
+    if (r->calls[0].verb == VERB_MERGE && c->handles[name].filter == NULL) /* closed meanwhile */
+        return HIBLOOM_ECANCELED;
+    if (r->calls[0].verb == VERB_MERGE && phase == (phases_of(r) == 1 ? 0 : 2))
         return CALL(merge, c->handles[name].filter, r->other);
+    if (phase == 3)
+        return CALL(drop, r->other);
     if (r->calls[0].verb == VERB_IMPORT)
         return phase == 0 ? CALL(import_file, &r->other, c->store, write_dump(c, r), file_of(c))
                           : CALL(contains_many, r->other, r->items, ITEMS, r->answers);
+    if (r->calls[0].verb == VERB_MERGE && phase == 0)
+        return CALL(open_like, &r->other, c->store, name_new(r), c->handles[name].filter);
     return phase == 0   ? CALL(open, &r->other, c->store, name_new(r), text_of(name, c->id))
            : phase == 1 ? CALL(add_many, r->other, r->items, r->count, NULL)
                         : CALL(replace, r->other, oracle_name(name));
@@ -618,7 +632,7 @@ static void on_phase(hibloom_status status, void *data)
 {
     struct running *r = data;
     const enum verb verb = r->calls[0].verb;
-    const bool last = r->phase == phases[verb];
+    const bool last = r->phase == phases_of(r);
 
     if (status == HIBLOOM_OK && last && verb == VERB_IMPORT)
         check_imported(r->client, r->answers);
@@ -633,7 +647,8 @@ static void on_phase(hibloom_status status, void *data)
 static hibloom_status do_with_other(struct client *c, struct running *r)
 {
     const enum verb verb = r->calls[0].verb;
-    hibloom_status status = verb == VERB_MERGE ? fill_memory(c->handles[r->calls[0].name].filter, r) : HIBLOOM_OK;
+    const bool has_memory = verb == VERB_MERGE && phases_of(r) == 1;
+    hibloom_status status = has_memory ? fill_memory(c->handles[r->calls[0].name].filter, r) : HIBLOOM_OK;
 
     r->phase = 0;
     if (verb == VERB_IMPORT)
@@ -643,7 +658,7 @@ static hibloom_status do_with_other(struct client *c, struct running *r)
     if (c->loop != NULL && status == HIBLOOM_OK)
         return status;
     const uint64_t runs = stats_of(c).restarts;
-    while (status == HIBLOOM_OK && r->phase < phases[verb])
+    while (status == HIBLOOM_OK && r->phase < phases_of(r))
         status = do_phase(c, r, NULL);
     if (status == HIBLOOM_OK && verb == VERB_IMPORT)
         check_imported(c, r->answers);

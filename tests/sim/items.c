@@ -140,6 +140,7 @@ void items_end(const struct call *c, hibloom_status status)
 {
     struct name *n = &names[c->name];
 
+    n->full |= (1u << c->verb & MAY_SET) != 0 && world.faults != c->faults; /* it may have counted twice */
     if ((1u << c->verb & MAY_REMOVE) != 0 && (status != HIBLOOM_OK || (c->doubtful && c->verb != VERB_REMOVE)))
         n->late_until_us = net_now_us() + LATE_US;
     else if (c->verb == VERB_REMOVE)

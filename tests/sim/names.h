@@ -49,7 +49,7 @@ struct name {
     uint32_t untold_adds;    /* items that somebody may have added without being told whether they are new */
     int low[ITEMS];          /* of a counting filter: how often it is in, at least, */
     int high[ITEMS];         /* and at most */
-    bool full;               /* a counter may have reached its end, at which it stays */
+    bool full;               /* nobody knows how often; or a counter may have reached its end, at which it stays */
     uint32_t removing;       /* items that a call has removed, or will: since the last clear, */
     uint32_t removing_since; /* and since one began */
     bool spoiled;            /* something was removed that was not in: other items may be denied */

@@ -87,6 +87,12 @@ static inline bool needs_handle(enum verb verb)
     return verb != VERB_OPEN && verb != VERB_DELETE && verb != VERB_REPLACE && verb != VERB_REPAIR &&
            verb != VERB_LIST && verb != VERB_IMPORT;
 }
+
+/* Whether its other filter is at the same servers. */
+static inline bool merges_here(const struct call *c)
+{
+    return c->verb == VERB_MERGE && c->times == MERGED_HERE;
+}
 /* Whether it says that the filter which the handle has opened is gone, or damaged. */
 static inline bool loses_handle(hibloom_status status)
 {

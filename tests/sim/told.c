@@ -43,7 +43,8 @@ static bool is_counted(const struct call *c)
 
     return c->alone && !kind_of(c->name)->bare && c->raw_at_begin == 0 && n->seen.status == 0 && c->lives == n->lives &&
            n->seen.lingering == 0 && memcmp(&now, &c->counted, sizeof now) == 0 && !world.stale[c->client] &&
-           !world.plan->client[c->client].from_replicas && !caused(CAUSE_LOSS, c->begun_us);
+           !world.plan->client[c->client].from_replicas && !caused(CAUSE_LOSS, c->begun_us) &&
+           !world_had(FAULT_STRANGER) /* that may have lengthened a key */;
 }
 
 static void check_info(const struct call *c)
