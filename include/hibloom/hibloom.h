@@ -119,7 +119,8 @@ typedef enum hibloom_log_level {
  *   keepalive         0s        silence before TCP probes the server, in whole seconds. 0s: the system decides.
  *   client_name       -         name for CLIENT SETNAME, without blanks. Ignored where the server refuses it.
  *   commands     B    setbit    bitfield: a BITFIELD for several items, not k SETBIT or GETBIT for each. Less work for
- *                               the server. Adds with is_new use BITFIELD anyway.
+ *                               the server. It changes nothing for adds with is_new, which use BITFIELD anyway, and
+ *                               for look-ups in the blocked layout, which take one GETRANGE.
  *   near         B    64mb      bytes for all near caches of the store.
  *   link         B    -         bytes a second to the servers. With fewer, fewer calls use whole bitmaps. Default:
  *                               1000mb; 4000mb if all connections are to this machine, without TLS.
@@ -333,8 +334,8 @@ HIBLOOM_CHECKED hibloom_status hibloom_remove(hibloom *filter, const void *item,
 /* The same for n items in order. is_new and was_in may be NULL; else they, and found, have room for n. An item that
  * comes twice is new once. Answers are written only if the whole call is OK. With n = 0 nothing is sent, so OK says
  * nothing about the filter. Round trips: as for one item, and one for each further 64 KB of commands. In a growing
- * filter an add begins anew behind each count. Calls of very many items go by whole bitmaps where that costs the
- * server less; docs/performance.md says when, and how much memory it takes. */
+ * filter an add begins anew behind each count. Large calls go by whole bitmaps where that costs the server less;
+ * docs/performance.md says when, and how much memory it takes. */
 HIBLOOM_CHECKED hibloom_status hibloom_add_many(hibloom *filter, const hibloom_item *items, size_t n, bool *is_new);
 HIBLOOM_CHECKED hibloom_status hibloom_contains_many(hibloom *filter, const hibloom_item *items, size_t n, bool *found);
 HIBLOOM_CHECKED hibloom_status hibloom_remove_many(hibloom *filter, const hibloom_item *items, size_t n, bool *was_in);
@@ -354,16 +355,16 @@ HIBLOOM_CHECKED hibloom_status hibloom_add_pairs(const hibloom_pair *pairs, size
 HIBLOOM_CHECKED hibloom_status hibloom_contains_pairs(const hibloom_pair *pairs, size_t n, bool *found,
                                                       hibloom_status *each);
 
-/* Keeps in this process which bits are known to be set. An item that is known to be in then costs no command: look-ups
- * find it, and adds do not send it and say "not new". With min_replicas adds send it. "No" always comes from the
- * server. With an age of 0 each call asks the server, in one round trip, and all answers are as without the cache. With
- * another age a call asks if the last question is older than that. So an answer may be that old, and a cleared or
- * replaced filter may still say "maybe". Nor is a known item sent: if somebody has cleared the filter within that age,
- * the add is lost with it. After a clear, an error or a new connection all is forgotten. The option near limits the
- * memory of all filters of a store. On a borrowed connection call this again after each reconnect, and after an older
- * copy was put in place by hand. Called again, it begins empty. It does so after hibloom_reopen, too, and stays on
- * until the handle is closed. ENOTSUP: a bare bitmap, a counting filter or a window. A memory store needs none: OK, and
- * nothing changes. No I/O. */
+/* Keeps for this handle which bits are known to be set: by its adds, and by its look-ups that say "maybe". An item that
+ * is known to be in then costs no command: look-ups find it, and adds do not send it and say "not new". With
+ * min_replicas adds send it. "No" always comes from the server. With an age of 0 each call asks the server, in one round
+ * trip, and all answers are as without the cache. With another age a call asks if the last question is older than that.
+ * So an answer may be that old, and a cleared or replaced filter may still say "maybe". Nor is a known item sent: if
+ * somebody has cleared the filter within that age, the add is lost with it. After a clear, an error or a new connection
+ * all is forgotten. The option near limits the memory of all filters of a store. On a borrowed connection call this
+ * again after each reconnect, and everywhere after an older copy was put in place by hand. Called again, it begins
+ * empty. It does so after hibloom_reopen, too, and stays on until the handle is closed. ENOTSUP: a bare bitmap, a
+ * counting filter or a window. A memory store needs none: OK, and nothing changes. No I/O. */
 HIBLOOM_CHECKED hibloom_status hibloom_near_cache(hibloom *filter, uint64_t max_age_ms);
 
 /* ---- Life ----------------------------------------------------------------------- */
@@ -436,6 +437,7 @@ HIBLOOM_CHECKED hibloom_status hibloom_list(hibloom_store *store, const char *pa
  * If both sides fail, hibloom_store_error is that of the store of the first parameter. */
 
 /* The union: `into` gets every item of `from`, whatever store each is in. It keeps what others add to it meanwhile.
+ * Nobody learns which items were new.
  * From memory to Redis it is the bulk load; from Redis to memory a snapshot. Of counting filters it is the sum; if an
  * answer is lost, a part may count twice. A process that dies half-way leaves `into` intact, with a part of the items.
  * EMISMATCH: the specs differ. ENOTSUP: keys=rueidis. Round trips: one for each key or 16 MB; Redis to memory one for
