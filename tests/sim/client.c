@@ -611,21 +611,24 @@ static int phases_of(const struct running *r)
 static hibloom_status do_phase(struct client *c, struct running *r, hibloom_done_fn *done)
 {
     const int name = r->calls[0].name, phase = r->phase++;
+    const enum verb verb = r->calls[0].verb;
+    hibloom *filter = c->handles[name].filter;
 
-    if (r->calls[0].verb == VERB_MERGE && c->handles[name].filter == NULL) /* closed meanwhile */
+    if (verb == VERB_MERGE && filter == NULL) /* closed meanwhile */
         return HIBLOOM_ECANCELED;
-    if (r->calls[0].verb == VERB_MERGE && phase == (phases_of(r) == 1 ? 0 : 2))
-        return CALL(merge, c->handles[name].filter, r->other);
-    if (phase == 3)
-        return CALL(drop, r->other);
-    if (r->calls[0].verb == VERB_IMPORT)
+    if (verb == VERB_MERGE && !merges_here(r->calls))
+        return CALL(merge, filter, r->other);
+    if (verb == VERB_IMPORT)
         return phase == 0 ? CALL(import_file, &r->other, c->store, write_dump(c, r), file_of(c))
                           : CALL(contains_many, r->other, r->items, ITEMS, r->answers);
-    if (r->calls[0].verb == VERB_MERGE && phase == 0)
-        return CALL(open_like, &r->other, c->store, name_new(r), c->handles[name].filter);
-    return phase == 0   ? CALL(open, &r->other, c->store, name_new(r), text_of(name, c->id))
-           : phase == 1 ? CALL(add_many, r->other, r->items, r->count, NULL)
-                        : CALL(replace, r->other, oracle_name(name));
+    if (phase == 1)
+        return CALL(add_many, r->other, r->items, r->count, NULL);
+    if (verb == VERB_MERGE)
+        return phase == 0   ? CALL(open_like, &r->other, c->store, name_new(r), filter)
+               : phase == 2 ? CALL(merge, filter, r->other)
+                            : CALL(drop, r->other);
+    return phase == 0 ? CALL(open, &r->other, c->store, name_new(r), text_of(name, c->id))
+                      : CALL(replace, r->other, oracle_name(name));
 }
 
 static void on_phase(hibloom_status status, void *data)
@@ -647,7 +650,7 @@ static void on_phase(hibloom_status status, void *data)
 static hibloom_status do_with_other(struct client *c, struct running *r)
 {
     const enum verb verb = r->calls[0].verb;
-    const bool has_memory = verb == VERB_MERGE && phases_of(r) == 1;
+    const bool has_memory = verb == VERB_MERGE && !merges_here(r->calls);
     hibloom_status status = has_memory ? fill_memory(c->handles[r->calls[0].name].filter, r) : HIBLOOM_OK;
 
     r->phase = 0;
