@@ -153,7 +153,7 @@ uint32_t may_go_by_itself(int name);
 
 void items_begin(const struct call *);
 void items_begin_life(int name);
-/* A remove that was alone, and is OK: of the items that it must have taken out, those that are in. */
+/* Counts a remove that was alone, and is OK. Of the items that it must have taken out: those that are in. */
 uint32_t items_stay(const struct call *);
 void items_end(const struct call *, hibloom_status);  /* whatever has become of it */
 void items_check(struct call *, const bool *answers); /* it is OK */
