@@ -266,7 +266,7 @@ HIBLOOM_API void hibloom_close(hibloom *filter);
 
 /* Whether the last good open or reopen of the handle made the filter, so that your program has to fill it. Also true if
  * the call may have made it, since an answer was lost. If several clients make it at once, exactly one gets true,
- * unless answers were lost, or its open failed after that. A bare bitmap: false. */
+ * unless answers were lost, its open failed after that, or somebody removed it meanwhile. A bare bitmap: false. */
 HIBLOOM_API bool hibloom_created(const hibloom *filter);
 
 /* Opens the filter again under its name, with the text of the first call. If it is not OK, the handle is as before. An
@@ -397,9 +397,9 @@ HIBLOOM_CHECKED hibloom_status hibloom_clear(hibloom *filter);
 HIBLOOM_CHECKED hibloom_status hibloom_expire(hibloom *filter, uint64_t ms);
 
 /* Removes every key of the filter, also on a full server. The handle must still be closed. Both remove a damaged filter,
- * too. The second needs no handle, and removes whatever filter has the name by now. ENOTFOUND: there is none.
- * ECORRUPT: its spec is unreadable: delete the keys by hand. Round trips: one; of several keys three, and one for each
- * 16 MB beyond the first. */
+ * too. The second needs no handle, and removes whatever filter has the name by now. ENOTFOUND: there is none. It looks
+ * at a bitmap without a spec as hibloom_open does. ECORRUPT: its spec is unreadable: delete the keys by hand.
+ * Round trips: one; of several keys three, and one for each 16 MB beyond the first. */
 HIBLOOM_CHECKED hibloom_status hibloom_drop(hibloom *filter);
 HIBLOOM_CHECKED hibloom_status hibloom_drop_by_name(hibloom_store *store, const char *name);
 
