@@ -23,14 +23,14 @@ static void judge_root(struct talk *talk, struct outbox *outbox)
     if (life->answer == '+' && (there->key != 0 || there->keys != link->count)) {
         task_unexpected(&talk->task); /* the same text has as many keys */
     } else if (life->answer == '+') {
-        life->waiting.patience = LIFE_PATIENCE;
+        life->waiting.patience_ns = 0;
         struct spec spec;
         spec_copy(&spec, link->spec);
         life_adopt(life, &spec, there);
         explicit_bzero(&spec, sizeof spec); /* the seed */
         if (!task_has_failed(&talk->task))
             life_complete(talk, outbox);
-    } else if (life->answer == '=' || life_has_patience(life)) {
+    } else if (life->answer == '=' || life_has_patience(&life->waiting.patience_ns)) {
         life_start_over(talk);
     } else {
         life_fail_taken(life, link_key(link, 0, KEY_NAME), there->keys != 0);
@@ -95,7 +95,7 @@ static void wait_for_place(struct talk *talk)
 {
     struct life *life = life_of(talk);
 
-    if (life_has_patience(life)) {
+    if (life_has_patience(&life->waiting.patience_ns)) {
         life->taken = false;
         life->range.count = 0; /* the same keys once more */
         talk->task.pause_ms = LIFE_PAUSE_MS;
@@ -211,7 +211,7 @@ static void judge_other(struct talk *talk, struct outbox *outbox)
         talk->cleanup = life_remove;
     } else if (life_has_filter(life, other)) {
         life_start_over(talk);
-    } else if (life->place[other].found == RECORD_NONE && life_has_patience(life)) {
+    } else if (life->place[other].found == RECORD_NONE && life_has_patience(&life->waiting.patience_ns)) {
         talk->task.pause_ms = LIFE_PAUSE_MS;
         talk_then(talk, NULL, life_complete);
     } else {

@@ -201,9 +201,13 @@ bool life_ask_next_keys(struct life *life, struct outbox *outbox)
 
 /* ---- Once more, or given up ------------------------------------------------------------- */
 
-bool life_has_patience(struct life *life)
+bool life_has_patience(uint64_t *patience_ns)
 {
-    return life->waiting.patience > 0 && life->waiting.patience-- > 0;
+    const uint64_t now = clock_now_ns();
+
+    if (*patience_ns == 0)
+        *patience_ns = now + LIFE_PATIENCE_NS;
+    return now < *patience_ns;
 }
 
 void life_start_over(struct talk *talk)
@@ -272,6 +276,5 @@ void life_begin(struct life *life, enum life_goal goal, struct link *link, const
     life->goal = goal;
     life->makes = makes;
     life->said = said;
-    life->waiting.patience = LIFE_PATIENCE;
     life->waiting.begun_ns = clock_now_ns();
 }

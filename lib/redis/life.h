@@ -22,7 +22,7 @@
 #include "redis/guard.h"
 #include "spec/request.h"
 
-#define LIFE_PATIENCE 40u /* times that bits in the way, which may be late ones, are waited for */
+#define LIFE_PATIENCE_NS UINT64_C(250000000) /* so long bits in the way, which may be late ones, are waited for */
 #define LIFE_PAUSE_MS 5
 #define LIFE_AFTER_ROOT_MS 1000 /* the other keys live longer than the root, so that it goes first */
 
@@ -73,10 +73,10 @@ struct life {
     uint32_t taken_key;      /* of this one, */
     bool taken_by_filter;    /* by a key of a filter */
 
-    struct {               /* life.c */
-        unsigned attempts; /* how often the places were read */
-        uint64_t begun_ns; /* for retry_ms they are read again in any case. What is found counts as proven then */
-        unsigned patience; /* how often bits in the way will still be waited for */
+    struct {                  /* life.c */
+        unsigned attempts;    /* how often the places were read */
+        uint64_t begun_ns;    /* for retry_ms they are read again in any case. What is found counts as proven then */
+        uint64_t patience_ns; /* until then bits in the way are waited for; 0: none were met */
     } waiting;
 
     struct {                                              /* repair.c */
@@ -149,7 +149,7 @@ void life_look(struct talk *, struct outbox *);        /* open.c: the handle's r
 bool life_ask_next_keys(struct life *, struct outbox *);
 
 /* May bits in the way be waited for once more? */
-bool life_has_patience(struct life *);
+bool life_has_patience(uint64_t *patience_ns);
 
 /* Reads the places again, after a pause if that was often; gives up with EBUSY. */
 void life_start_over(struct talk *);

@@ -217,7 +217,7 @@ static bool adopt_place(struct life *life, unsigned place)
 
     if (status == HIBLOOM_ENOMEM)
         task_no_memory(task);
-    else if (status != HIBLOOM_OK && record->state == RECORD_CREATING && life_has_patience(life))
+    else if (status != HIBLOOM_OK && record->state == RECORD_CREATING && life_has_patience(&life->waiting.patience_ns))
         life_start_over(&life->talk); /* it may yet give way to one of the other form */
     else if (status != HIBLOOM_OK)
         fail_said(life, place, status, error.words);
@@ -301,7 +301,7 @@ static void judge_absent(struct talk *talk)
         refused = &root->refused; /* where that cannot be looked at, it may be there */
     if (refused->status != HIBLOOM_OK) {
         task_fail_as(&talk->task, *refused);
-    } else if (in_the_way && life_has_patience(life)) {
+    } else if (in_the_way && life_has_patience(&life->waiting.patience_ns)) {
         life_start_over(talk); /* late bits of another filter of the name are soon taken back */
     } else if ((in_the_way && life->goal == LIFE_OPEN) || place->found == RECORD_FOUND) {
         place_key(life, needed, key);

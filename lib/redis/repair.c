@@ -157,7 +157,7 @@ static void judge_made(struct talk *talk, struct outbox *outbox)
     struct link *link = talk->task.link;
     char then[RECORD_ID_DIGITS + 1];
 
-    if (life->answer == '!' && life_has_patience(life)) { /* late bits are soon taken back */
+    if (life->answer == '!' && life_has_patience(&life->waiting.patience_ns)) { /* late bits are soon taken back */
         life_start_over(talk);
         return;
     }

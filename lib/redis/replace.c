@@ -165,8 +165,7 @@ static void judge_replaced(struct talk *talk, struct outbox *outbox)
         const uint32_t link = redis_key_of(r->filter, (uint32_t)(TAKEN - r->answer), &i)->number;
         key_at(key, r->name, link, count_of(r->filter, link) > 1, i);
         r->taken = i == 0 ? link : 0;
-        if (r->taken == 0 && r->patience > 0) { /* late bits are soon taken back */
-            r->patience--;
+        if (r->taken == 0 && life_has_patience(&r->patience_ns)) { /* late bits are soon taken back */
             talk->task.pause_ms = LIFE_PAUSE_MS;
             talk_then(talk, NULL, ask);
             return;
@@ -226,7 +225,7 @@ static void check(struct talk *talk, struct outbox *outbox)
 
 void replace_begin(struct replacement *r, struct redis_filter *filter, const char *name, struct redis_filter *old)
 {
-    *r = (struct replacement){.filter = filter, .name = name, .old = old, .patience = LIFE_PATIENCE};
+    *r = (struct replacement){.filter = filter, .name = name, .old = old};
     talk_begin(&r->talk, &filter->first, check);
     r->talk.task.adds = true; /* min_replicas: what replaces must not be forgotten alone */
 }

@@ -11,7 +11,7 @@ struct replacement {
     struct redis_filter *old; /* that has it; NULL: none has */
     long long answer;         /* of the script */
     uint32_t taken;           /* the further link of that name in whose place something else is; 0: of none */
-    unsigned patience;        /* how often it will still wait for bits that are in the way, which may be late ones */
+    uint64_t patience_ns;     /* as that of a life */
 };
 
 /* All links of both are open. Ends in EBUSY where `old` has the name no more, or one of the two has grown. */

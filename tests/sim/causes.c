@@ -88,7 +88,7 @@ bool has_cause(const struct call *c, hibloom_status status)
                             world.struck[c->client] > c->struck + 1);
         return (s->deadline_ms < 250 && world_had(FAULT_STRANGER)) /* that is looked at so long, as late bits are */ ||
                world.plan->topology != SENTINEL || s->loop || s->min_replicas || c->times != 1 || kind->growing ||
-               world.plan->latency_us > 300 || world_had(FAULT_PIECES);
+               (world.plan->latency_us > 300 && s->deadline_ms < 3000) || world_had(FAULT_PIECES);
     case HIBLOOM_EUNAVAILABLE:
         return busy || (s->min_replicas > 0 && (kind->growing || !only_asks(c))) ||
                (caused(CAUSE_DENIAL, since) && caused(CAUSE_SLOTS, since)) ||    /* ASKING is denied */
