@@ -7,7 +7,7 @@
  *     merge   PSETEX tmp 60000 bits          a whole key: the bits to set, under a temporary name
  *             EVAL merge seen tmp [old]      guard, BITOP OR tmp seen tmp, [RENAME seen old,] RENAME tmp seen
  *             GETRANGE old 0 262143 ...      only if somebody asks: the bits that were there before
- *             UNLINK old                     or, where that is denied, PSETEX old 1 ''
+ *             PEXPIRE old 0                  removes it, by a right that the script needs anyway
  *
  *     merge   EVAL merge seen ... bits       else by parts of 1 MB, two on their way; the script is its own guard
  *             EVAL sum seen ... counters     of a counting filter, parts of 16 KB: each byte is added by Lua
@@ -142,38 +142,12 @@ static void take_old(struct talk *talk, uint32_t tag, uint32_t index, const stru
     transfer_of(talk)->lost |= transfer_of(talk)->cut[tag & 1];
 }
 
-/* They would expire by themselves, so nobody minds if this fails. */
-static void let_old_go(struct talk *talk, struct outbox *outbox, bool unlinks)
-{
-    char name[KEYS_SIZE];
-    const struct argument old = temporary(transfer_of(talk), name, OLD);
-
-    outbox_begin(outbox, 0, old);
-    command_start(&outbox->commands, unlinks ? 2 : 4, unlinks ? "UNLINK" : "PSETEX");
-    command_argument(&outbox->commands, old);
-    if (!unlinks)
-        command_literal(&outbox->commands, "$1\r\n1\r\n$0\r\n\r\n");
-    outbox_end(outbox);
-    outbox_last(outbox)->spare = true;
-}
-
-static void take_unlinked(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
-{
-    transfer_of(talk)->stays = reply->type == REDIS_REPLY_ERROR;
-}
-
-static void judge_unlinked(struct talk *talk, struct outbox *outbox)
-{
-    if (!transfer_of(talk)->stays)
-        return;
-    let_old_go(talk, outbox, false);
-    talk_then(talk, NULL, NULL);
-}
-
-/* Rule "doubt". */
+/* Rule "doubt". The bits before would expire by themselves, so nobody minds if their removal fails. */
 static void judge_old(struct talk *talk, struct outbox *outbox)
 {
     struct transfer *transfer = transfer_of(talk);
+    char name[KEYS_SIZE];
+    const struct argument old = temporary(transfer, name, OLD);
 
     if (transfer->lost) {
         begin_again(talk, outbox);
@@ -181,8 +155,13 @@ static void judge_old(struct talk *talk, struct outbox *outbox)
     }
     if (transfer->sent_again)
         memset(transfer->out, 0, (size_t)transfer->piece->len);
-    let_old_go(talk, outbox, true);
-    talk_then(talk, take_unlinked, judge_unlinked);
+    outbox_begin(outbox, 0, old);
+    command_start(&outbox->commands, 3, "PEXPIRE");
+    command_argument(&outbox->commands, old);
+    command_literal(&outbox->commands, "$1\r\n0\r\n");
+    outbox_end(outbox);
+    outbox_last(outbox)->spare = true;
+    talk_then(talk, NULL, NULL);
 }
 
 static void take_answer(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)

@@ -32,7 +32,6 @@ struct transfer {
     unsigned tries;   /* bits were sent, or the key was cleared meanwhile */
     char answer;      /* of the script */
     bool replaceable; /* the caller has another way: see refusal_is_of_size */
-    bool stays;       /* UNLINK of the bits before was refused */
     bool stored;      /* the bits to set were, behind the last answer of the script */
     bool sent_again;  /* bits were, so the bits before may hold them */
     bool repeated;    /* an answer of the script was lost: it may have been carried out before it was refused */

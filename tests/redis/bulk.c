@@ -244,7 +244,7 @@ static void who_may_not_merge_adds_item_by_item(void **state)
     (void)test_command(redis, "ACL DELUSER adder");
 }
 
-/* Whoever may not delete a copy by UNLINK empties it. */
+/* Nobody needs UNLINK to delete a copy. */
 static void no_copy_stays_where_unlink_is_denied(void **state)
 {
     hibloom_store *store = new_store("setbit");
