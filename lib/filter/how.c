@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "filter/async.h"
 #include "filter/handle.h"
-#include "redis/item_call.h"
+#include "redis/sieve.h"
 #include "redis/links.h"
 #include "redis/list.h"
 

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "filter/async.h"
 #include "filter/handle.h"
-#include "redis/item_call.h"
+#include "redis/sieve.h"
 #include "redis/links.h"
 #include "redis/store.h"
 

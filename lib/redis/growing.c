@@ -98,7 +98,7 @@ static void added(struct sieve *);
 static void looked(struct sieve *s)
 {
     s->growing.asked += s->inner->walk.links;
-    sieve_read_walk(s);
+    walk_read(&s->inner->walk, s->answers);
     if (s->task.adds)
         sieve_keep(s, false);
     else

@@ -36,7 +36,7 @@ static void set(struct sieve *s)
 
 static void looked(struct sieve *s)
 {
-    sieve_read_walk(s);
+    walk_read(&s->inner->walk, s->answers);
     sieve_note_found(s);
     sieve_end_chunk(s);
 }

@@ -24,20 +24,24 @@ static uint64_t mark_of(const struct sieve *s)
 
 /* ---- Inner tasks ----------------------------------------------------------------------------- */
 
+static void free_inner(struct sieve *s)
+{
+    task_release(s->links != NULL ? &s->links->task : s->bulk != NULL ? &s->bulk->task : &s->inner->task);
+    alloc.free(s->links);
+    alloc.free(s->bulk);
+    s->links = NULL;
+    s->bulk = NULL;
+}
+
 void sieve_await(struct sieve *s, struct task *inner, void (*ended)(struct sieve *))
 {
     s->task.inner = inner;
     s->ended = ended;
 }
 
-void sieve_await_walk(struct sieve *s, void (*ended)(struct sieve *))
-{
-    s->walks = true;
-    sieve_await(s, &s->inner->task, ended);
-}
-
 void sieve_ask(struct sieve *s, struct link *link, talk_step *step, void (*ended)(struct sieve *))
 {
+    free_inner(s);
     talk_begin(&s->inner->talk, link, step);
     sieve_await(s, &s->inner->task, ended);
 }
@@ -58,6 +62,7 @@ bool sieve_waits(struct sieve *s, void (*ended)(struct sieve *))
         filter->waiting++;
         sieve_ask(s, &filter->first, rest, ended);
     } else {
+        free_inner(s);
         s->task.makes = true;
         filter->maker = filter->maker != NULL ? filter->maker : &s->task;
     }
@@ -78,16 +83,32 @@ void sieve_reach(struct sieve *s, uint32_t links, void (*ended)(struct sieve *))
     sieve_await(s, &s->links->task, ended);
 }
 
+static void look_at(struct sieve *s, struct link *link, uint32_t links, size_t from, size_t n,
+                    const struct aside *aside, void (*ended)(struct sieve *))
+{
+    free_inner(s);
+    walk_begin_look(&s->inner->walk, link, links, s->left + from, n, aside);
+    sieve_await(s, &s->inner->task, ended);
+}
+
 void sieve_look(struct sieve *s, struct link *link, uint32_t links, const struct aside *aside,
                 void (*ended)(struct sieve *))
 {
-    walk_begin_look(&s->inner->walk, link, links, s->left, s->count, aside);
-    sieve_await_walk(s, ended);
+    look_at(s, link, links, 0, s->count, aside, ended);
+}
+
+void sieve_add(struct sieve *s, struct link *link, struct slice_add *slice, void (*ended)(struct sieve *))
+{
+    free_inner(s);
+    walk_begin_add(&s->inner->walk, link, s->left, s->count, s->call == STORE_ADD_NEW);
+    s->inner->walk.slice = slice;
+    sieve_await(s, &s->inner->task, ended);
 }
 
 void sieve_by_bitmaps(struct sieve *s, enum store_call call, struct link *link, const hibloom_item *items, size_t n,
                       unsigned char *yes, void (*ended)(struct sieve *))
 {
+    free_inner(s);
     s->bulk = alloc.malloc(sizeof *s->bulk);
     if (s->bulk == NULL) {
         s->refused = true;
@@ -98,29 +119,10 @@ void sieve_by_bitmaps(struct sieve *s, enum store_call call, struct link *link, 
     sieve_await(s, &s->bulk->task, ended);
 }
 
-void sieve_free_inner(struct sieve *s)
-{
-    if (s->links != NULL)
-        s->denied |= s->links->denied;
-    s->task.makes = s->task.makes && s->denied; /* that helps no other call, so it does not count as done well */
-    task_release(s->links != NULL ? &s->links->task : s->bulk != NULL ? &s->bulk->task : &s->inner->task);
-    alloc.free(s->links);
-    alloc.free(s->bulk);
-    s->links = NULL;
-    s->bulk = NULL;
-    s->walks = false;
-}
-
-void sieve_read_walk(struct sieve *s)
-{
-    walk_read(&s->inner->walk, s->answers);
-    sieve_free_inner(s);
-}
-
 /* Nothing is under way any more. */
 static void release(struct sieve *s)
 {
-    sieve_free_inner(s);
+    free_inner(s);
     if (s->policy->release != NULL)
         s->policy->release(s);
     alloc.free(s->set.fresh);
@@ -134,15 +136,6 @@ static void forget_read(struct sieve *s)
     if (s->in != s->yes)
         alloc.free(s->in);
     s->in = NULL;
-}
-
-/* The call goes item by item then. */
-static bool is_refused(struct sieve *s)
-{
-    if (s->bulk == NULL || s->task.status != HIBLOOM_OK || !bulk_was_refused(s->bulk))
-        return false;
-    s->filter->first.server->may_not_merge |= s->bulk->task.status == HIBLOOM_EDENIED;
-    return true;
 }
 
 static void begin_call(struct sieve *s)
@@ -159,11 +152,13 @@ static bool follow(struct task *task, struct task *inner)
     void (*const ended)(struct sieve *) = s->ended;
 
     s->ended = NULL;
-    s->refused = is_refused(s);
-    if (inner != NULL && !s->refused)
+    s->refused = inner != NULL && s->bulk != NULL && task->status == HIBLOOM_OK && bulk_was_refused(s->bulk);
+    if (s->refused) /* the call goes item by item then */
+        s->filter->first.server->may_not_merge |= inner->status == HIBLOOM_EDENIED;
+    else if (inner != NULL)
         task_end_as(task, inner);
-    if (!s->walks)
-        sieve_free_inner(s);
+    s->denied |= s->links != NULL && s->links->denied;
+    s->task.makes = s->task.makes && s->denied; /* that helps no other call, so it does not count as done well */
     if (ended != NULL && task->status == HIBLOOM_OK)
         ended(s);
     if (task->status != HIBLOOM_OK)
@@ -463,9 +458,13 @@ void sieve_end_chunk(struct sieve *s)
 
 /* ---- An add to one link -------------------------------------------------------------------------------- */
 
-/* New items are left: by the commands, or by a bitmap before. */
-static void end_set(struct sieve *s)
+/* By the commands, or by whole bitmaps. What is new by either is left. */
+static void was_set(struct sieve *s)
 {
+    if (s->bulk != NULL)
+        memset(s->answers, 0, s->count * sizeof *s->answers);
+    else
+        walk_read(&s->inner->walk, s->answers);
     for (size_t i = 0; s->set.fresh != NULL && i < s->count; i++)
         s->answers[i] = s->answers[i] || flags_has(s->set.fresh, i);
     alloc.free(s->set.fresh);
@@ -475,22 +474,12 @@ static void end_set(struct sieve *s)
     s->set.ended(s);
 }
 
-static void added_by_commands(struct sieve *s)
+static void merged(struct sieve *s)
 {
-    sieve_read_walk(s);
-    end_set(s);
-}
-
-static void add_by_commands(struct sieve *s)
-{
-    walk_begin_add(&s->inner->walk, s->set.link, s->left, s->count, s->call == STORE_ADD_NEW);
-    sieve_await_walk(s, added_by_commands);
-}
-
-static void look_at(struct sieve *s, size_t from, size_t n, void (*ended)(struct sieve *))
-{
-    walk_begin_look(&s->inner->walk, s->set.link, 1, s->left + from, n, NULL);
-    sieve_await_walk(s, ended);
+    if (s->refused)
+        sieve_add(s, s->set.link, NULL, was_set);
+    else
+        was_set(s);
 }
 
 void sieve_distrust(struct sieve *s)
@@ -502,12 +491,11 @@ void sieve_distrust(struct sieve *s)
 static void rest_looked(struct sieve *s)
 {
     walk_read(&s->inner->walk, s->answers + SAMPLE);
-    sieve_free_inner(s);
     rely_on(s, s->set.link, s->left, s->answers, s->count);
     sieve_distrust(s);
     sieve_keep(s, false);
     if (s->count > 0)
-        add_by_commands(s);
+        sieve_add(s, s->set.link, NULL, was_set);
     else
         s->set.ended(s);
 }
@@ -517,7 +505,7 @@ bool sieve_sample_is_new(struct sieve *s)
     size_t found = 0;
 
     sieve_distrust(s);
-    sieve_read_walk(s);
+    walk_read(&s->inner->walk, s->answers);
     for (size_t i = 0; i < SAMPLE; i++)
         found += s->answers[i];
     return found < SAMPLE / 2;
@@ -543,9 +531,9 @@ void sieve_sample(struct sieve *s, void (*ended)(struct sieve *))
 static void sample_looked(struct sieve *s)
 {
     if (!sieve_sample_is_new(s) && make_relied(s))
-        look_at(s, SAMPLE, s->count - SAMPLE, rest_looked);
+        look_at(s, s->set.link, 1, SAMPLE, s->count - SAMPLE, NULL, rest_looked);
     else
-        add_by_commands(s);
+        sieve_add(s, s->set.link, NULL, was_set);
 }
 
 /* A bare bitmap need not be there before it is added to. */
@@ -555,38 +543,20 @@ bool sieve_looks_first(const struct link *link, size_t n, enum store_call call)
            may_leave_out(link, true);
 }
 
-static void merged(struct sieve *s)
-{
-    memset(s->answers, 0, s->count * sizeof *s->answers);
-    if (s->refused)
-        add_by_commands(s);
-    else
-        end_set(s);
-}
-
-/* A merge that tells what is new. */
-static void merge_new(struct sieve *s)
-{
-    s->set.fresh = alloc.calloc(FLAGS_BYTES(s->count), 1);
-    if (s->set.fresh == NULL)
-        add_by_commands(s);
-    else
-        sieve_by_bitmaps(s, STORE_ADD_NEW, s->set.link, s->left, s->count, s->set.fresh, merged);
-}
-
+/* A merge tells what is new by flags: without memory for them the items go by commands. */
 void sieve_set(struct sieve *s, struct link *link, void (*ended)(struct sieve *))
 {
     const bool merges = bulk_pays(s->call, link, s->count, (double)s->count);
 
     s->set = (struct setting){.link = link, .ended = ended};
     if (merges && s->call == STORE_ADD_NEW)
-        merge_new(s);
-    else if (merges)
-        sieve_by_bitmaps(s, STORE_ADD, link, s->left, s->count, NULL, merged);
-    else if (!s->out.again && sieve_looks_first(link, s->count, s->call))
-        look_at(s, 0, SAMPLE, sample_looked);
+        s->set.fresh = alloc.calloc(FLAGS_BYTES(s->count), 1);
+    if (merges && (s->set.fresh != NULL || s->call == STORE_ADD))
+        sieve_by_bitmaps(s, s->call, link, s->left, s->count, s->set.fresh, merged);
+    else if (!merges && !s->out.again && sieve_looks_first(link, s->count, s->call))
+        look_at(s, link, 1, 0, SAMPLE, NULL, sample_looked);
     else
-        add_by_commands(s);
+        sieve_add(s, link, NULL, was_set);
 }
 
 /* ---- The task -------------------------------------------------------------------------------------------- */
@@ -606,8 +576,9 @@ static void again(struct task *task)
     task->status = HIBLOOM_OK;
 }
 
-struct task *sieve_begin(struct sieve_inner *inner, const struct policy *policy, enum store_call call,
-                         struct link *link, const hibloom_item *items, size_t n)
+/* Without memory for it its inner task is run, which has failed. */
+static void begin_sieve(struct item_call *inner, const struct policy *policy, enum store_call call, struct link *link,
+                        const hibloom_item *items, size_t n)
 {
     const bool adds = call != STORE_LOOK;
     const uint32_t chunk = policy == &window_policy ? window_most(link, n, adds) : CHUNK;
@@ -616,10 +587,11 @@ struct task *sieve_begin(struct sieve_inner *inner, const struct policy *policy,
     struct sieve *s = alloc.malloc(sizeof *s + arrays + FLAGS_BYTES(n));
 
     memset(inner, 0, sizeof *inner);
+    inner->run = &inner->task;
     if (s == NULL) {
         talk_begin(&inner->talk, link, NULL);
         task_no_memory(&inner->task);
-        return &inner->task;
+        return;
     }
     *s = (struct sieve){.task = {.follow = follow, .link = link, .again = again, .adds = adds, .reads = !adds},
                         .inner = inner,
@@ -634,13 +606,49 @@ struct task *sieve_begin(struct sieve_inner *inner, const struct policy *policy,
     s->answers = (bool *)(s->which + most);
     s->yes = memset(s->answers + most, 0, FLAGS_BYTES(n));
     inner->of = s;
-    return &s->task;
+    inner->run = &s->task;
 }
 
-void sieve_end(struct sieve *s, bool *answers)
+/* NULL: one walk does it all. */
+static const struct policy *policy_of(const struct link *link, size_t n, enum store_call call)
 {
-    hibloom_stats *stats = &s->filter->first.server->stats;
+    if (call == STORE_REMOVE)
+        return NULL;
+    if (link->spec->growth != 0)
+        return &growing_policy;
+    if (link->spec->window != 0)
+        return &window_policy;
+    return plain_pays(link, n, call) ? &plain_policy : NULL;
+}
 
+void item_call_begin(struct item_call *c, enum store_call call, hibloom *handle, const hibloom_item *items, size_t n)
+{
+    struct link *link = &redis_filter_of(handle)->first;
+    const struct policy *policy = policy_of(link, n, call);
+
+    c->run = &c->task;
+    c->of = NULL;
+    if (policy != NULL)
+        begin_sieve(c, policy, call, link, items, n);
+    else if (call == STORE_REMOVE)
+        walk_begin_remove(&c->walk, link, items, n);
+    else if (call == STORE_LOOK)
+        walk_begin_look(&c->walk, link, 1, items, n, NULL);
+    else
+        walk_begin_add(&c->walk, link, items, n, call == STORE_ADD_NEW);
+}
+
+void item_call_end(struct item_call *c, bool *answers)
+{
+    struct sieve *s = c->of;
+    hibloom_stats *stats = &c->run->link->server->stats;
+
+    if (s == NULL) {
+        stats->items += c->walk.n;
+        walk_read(&c->walk, answers);
+        task_release(c->run);
+        return;
+    }
     release(s);
     stats->items += s->n;
     if (s->task.status == HIBLOOM_OK) {

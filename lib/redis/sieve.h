@@ -1,5 +1,5 @@
-/* sieve.h: the task of an add or a look-up that takes more than one walk. Its items go chunk by chunk, until each
- * is decided.
+/* sieve.h: a call on items: add, contains, remove. It is one walk (walk.h), if a plain filter's call sends all of its
+ * items. Else it is a sieve. Its items go chunk by chunk, until each is decided.
  *
  *   plain.c     one link. A call need not send all of its items
  *   growing.c   the items of an add go to the newest link, if no older one has them
@@ -56,11 +56,11 @@ struct setting {
     void (*ended)(struct sieve *);
 };
 
-/* The memory of the tasks that a sieve runs. */
-struct sieve_inner {
+struct item_call {
+    struct task *run; /* the task to be run: the walk's, or the sieve's */
     struct sieve *of; /* NULL: it is a walk, which no sieve runs */
     union {
-        struct task task; /* one of: */
+        struct task task; /* what the sieve runs now, or has run last, one of: */
         struct walk walk;
         struct upkeep upkeep;
         struct talk talk;
@@ -69,13 +69,12 @@ struct sieve_inner {
 
 struct sieve {
     struct task task;
-    struct sieve_inner *inner; /* the call's: the task under way, */
-    struct links *links;       /* or one of these two. They are large, and rarely wanted */
+    struct item_call *inner; /* the task under way, whose memory is there until the next one begins. */
+    struct links *links;     /* Or one of these two. They are large, and rarely wanted */
     struct bulk *bulk;
     void (*ended)(struct sieve *); /* the inner task has, well; NULL: nothing is under way */
     const struct policy *policy;
     struct redis_filter *filter;
-    bool walks;           /* the inner task is the walk: `ended` reads its answers, and frees it */
     bool refused;         /* the bitmaps were not read, or merged: the items go by commands */
     bool denied;          /* a look-up: a root does not tell of the next link, and the server refuses to mend that */
     enum store_call call; /* all but STORE_REMOVE, which is one walk */
@@ -101,14 +100,11 @@ struct sieve {
 /* The sieve whose inner task it is: a talk of its own, or the walk's. */
 static inline struct sieve *sieve_of(struct talk *talk)
 {
-    return ((struct sieve_inner *)((char *)talk - offsetof(struct sieve_inner, talk)))->of;
+    return ((struct item_call *)((char *)talk - offsetof(struct item_call, talk)))->of;
 }
 
-/* The task to be run: the sieve's. Without memory for one it is the inner one, which has failed. The inner memory is the
- * caller's. */
-struct task *sieve_begin(struct sieve_inner *, const struct policy *, enum store_call, struct link *,
-                         const hibloom_item *, size_t n);
-void sieve_end(struct sieve *, bool *answers); /* as walk_read, and frees it */
+void item_call_begin(struct item_call *, enum store_call, hibloom *, const hibloom_item *, size_t n);
+void item_call_end(struct item_call *, bool *answers); /* as walk_read, and frees */
 
 /* ---- For the policies ------------------------------------------------------------------------- */
 
@@ -126,13 +122,14 @@ void sieve_keep(struct sieve *, bool answer);
 void sieve_note(struct sieve *);
 void sieve_note_found(struct sieve *); /* those whose answer is yes; the others are left */
 
-/* Waits for an inner task; `ended` follows it. For sieve_await and sieve_await_walk the caller has begun it. The
- * others begin it: a talk, LINKS_REACH, a look in `links` links, an add to one, or a bulk (s->refused: it was none). */
+/* Waits for an inner task; `ended` follows it. For sieve_await the caller has begun it, behind sieve_waits. The others
+ * begin it: a talk, LINKS_REACH, a look in `links` links, an add to one by commands or as is less work, or a bulk
+ * (s->refused: it was none). */
 void sieve_await(struct sieve *, struct task *, void (*ended)(struct sieve *));
-void sieve_await_walk(struct sieve *, void (*ended)(struct sieve *));
 void sieve_ask(struct sieve *, struct link *, talk_step *, void (*ended)(struct sieve *));
 void sieve_reach(struct sieve *, uint32_t links, void (*ended)(struct sieve *));
 void sieve_look(struct sieve *, struct link *, uint32_t links, const struct aside *, void (*ended)(struct sieve *));
+void sieve_add(struct sieve *, struct link *, struct slice_add *, void (*ended)(struct sieve *));
 void sieve_set(struct sieve *, struct link *, void (*ended)(struct sieve *));
 void sieve_by_bitmaps(struct sieve *, enum store_call, struct link *, const hibloom_item *, size_t n,
                       unsigned char *yes, void (*ended)(struct sieve *));
@@ -140,10 +137,6 @@ void sieve_by_bitmaps(struct sieve *, enum store_call, struct link *, const hibl
 /* Does another call of the handle make links, or count them? Then this one waits, and `ended` looks again for what is
  * there. Else the caller makes or counts them now. So many calls in flight take little memory and time. */
 bool sieve_waits(struct sieve *, void (*ended)(struct sieve *));
-
-/* The walk has ended: its answers become the sieve's. sieve_free_inner frees the memory of any inner task. */
-void sieve_read_walk(struct sieve *);
-void sieve_free_inner(struct sieve *);
 
 /* Items that are left out rely on all keys. False: out of memory. sieve_prove sends the guards of those that they rely
  * on. */

@@ -1,7 +1,7 @@
 /* store.c: the functions of a store, each as a task. See store.h. */
 #include "redis/store.h"
 #include "base/alloc.h"
-#include "redis/item_call.h"
+#include "redis/sieve.h"
 #include "redis/links.h"
 #include "redis/list.h"
 #include "redis/near.h"

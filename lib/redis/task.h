@@ -18,8 +18,8 @@
  * The way of a call on items, down:
  *
  *     filter/filter, many, how           the call is checked; redis/store runs it, or on a loop it becomes a work
- *     redis/item_call                    it is one walk, or a sieve
- *     redis/sieve                        its items go chunk by chunk; plain, growing and window say to which links
+ *     redis/sieve                        it is one walk; or its items go chunk by chunk, and plain, growing and window
+ *                                        say to which links
  *     redis/walk, pipeline, bulk         a chunk becomes pipelines, or whole bitmaps are read
  *     redis/encoding, guard              the commands of a run, and the guard behind them
  *     net/flights/events, dispatch, node each exchange waits at its server's node, and once more where it has to.

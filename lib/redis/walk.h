@@ -5,7 +5,7 @@
  * share two pipelines of 64 KB. So a call's memory does not grow with the links.
  *
  * The task that begins the walk chooses the links to look in, and the meaning of an answer: plain.c, growing.h,
- * window.h, item_call.c. */
+ * window.h, sieve.c. */
 #ifndef HIBLOOM_WALK_H
 #define HIBLOOM_WALK_H
 

@@ -195,7 +195,6 @@ static void looked(struct sieve *s)
     const uint64_t period = s->window->period, now = s->task.adds ? period : period_at(spec, s->window->clock_us);
 
     gather(s, s->task.adds ? period : period_at(spec, s->window->looked_us), now);
-    sieve_free_inner(s);
     drop_read(s);
     const bool doubt = memchr(s->window->what, FOUND_IN_DOUBT, s->count) != NULL;
     if (s->task.adds && (doubt || current_period(s) != period)) { /* it had not begun, for all that was known */
@@ -303,7 +302,6 @@ static void set_again(struct sieve *s)
 static void was_sent(struct sieve *s)
 {
     take_set(s);
-    sieve_free_inner(s);
     if (s->count == 0)
         sieve_end_chunk(s);
     else if (s->window->changes != redis_changes(s->task.link->server)) /* another server may have taken over since */
@@ -353,8 +351,6 @@ static void set(struct sieve *s)
     const uint32_t number = period_slice(link->spec, s->window->period);
     struct link *slice = redis_link(s->filter, number);
     const bool clustered = link->server->clustered;
-    walk_begin_add(&s->inner->walk, slice, s->left, s->count, s->call == STORE_ADD_NEW);
-    s->inner->walk.slice = &s->window->slice;
     s->window->slice = (struct slice_add){
         .period = s->window->period,
         .from_us = clustered ? 0 : period_end_us(link->spec, s->window->period - 1), /* there one clock decides */
@@ -362,7 +358,7 @@ static void set(struct sieve *s)
         .window = s->call == STORE_ADD_NEW && !clustered ? s->filter : NULL,
         .looked = s->window->clears[number],
     };
-    sieve_await_walk(s, was_sent);
+    sieve_add(s, slice, &s->window->slice, was_sent);
 }
 
 /* ---- The call ---------------------------------------------------------------------------------------- */
