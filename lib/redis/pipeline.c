@@ -27,6 +27,11 @@
 /* Values of a digest, of those hashes that filters of several links may have: spec.c, check_links. */
 #define VALUES 2u
 
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
 static bool is_segmented(const struct link *link)
 {
     return spec_segments(link->spec) > 1;
@@ -46,19 +51,6 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The offsets of item number i of the chunk in its link, whose hasher this is; the segment. */
-static uint32_t index_item(const struct walk *walk, const struct hasher *hasher, uint32_t i, const hibloom_item *item,
-                           uint64_t *bits)
-{
-    const struct chunk *chunk = &walk->chunk;
-
-    if (walk->links == 1)
-        return hasher->indexes(hasher, item->data, item->len, bits);
-    if (chunk->link == 0)
-        hasher->digest(hasher, item->data, item->len, &chunk->values[VALUES * i]);
-    return hasher_offsets(hasher, &chunk->values[VALUES * i], bits);
-}
-
 /* The bits of one item stay where it was hashed. (For the answers of several links that are blocks all are kept.) */
 static bool has_one_item(const struct walk *walk)
 {
@@ -73,25 +65,18 @@ void pipeline_index(const struct walk *walk, const struct run *run)
     (void)hasher_offsets(&hasher, walk->chunk.values, walk->chunk.bits);
 }
 
-/* Takes the next items; or the next link for the same ones. */
-static void next_chunk(struct walk *walk)
-{
-    struct chunk *chunk = &walk->chunk;
-    const size_t left = walk->n - chunk->end;
-
-    chunk->items = chunk->next = 0;
-    if (chunk->end > chunk->base && ++chunk->link < walk->links)
-        return;
-    chunk->link = 0;
-    chunk->base = chunk->end;
-    chunk->end += left < walk->chunk_items ? left : walk->chunk_items;
-}
-
-/* Hashes them. Those of one segment keep their order: one that comes twice is new the first time. */
+/* Takes the next items; or the next link for the same ones, which are digested once. Those of one segment keep their
+ * order: one that comes twice is new the first time. */
 static void fill_chunk(struct walk *walk)
 {
-    next_chunk(walk);
     struct chunk *chunk = &walk->chunk;
+
+    if (chunk->end == chunk->base || ++chunk->link == walk->links) {
+        chunk->link = 0;
+        chunk->base = chunk->end;
+        chunk->end += least(walk->n - chunk->end, walk->chunk_items);
+    }
+    chunk->items = chunk->next = 0;
     const struct link *link = walk->in[chunk->link].link;
     const struct hasher hasher = positions_hasher(link->spec);
     const uint32_t k = link->spec->hashes, count = (uint32_t)(chunk->end - chunk->base);
@@ -103,7 +88,11 @@ static void fill_chunk(struct walk *walk)
                 flags_set(walk->missing, chunk->link * walk->n + chunk->base + i);
             continue;
         }
-        const uint64_t segment = index_item(walk, &hasher, i, item, chunk->bits + (size_t)chunk->items * k);
+        uint64_t *const bits = chunk->bits + (size_t)chunk->items * k, *const values = &chunk->values[VALUES * i];
+        if (walk->links > 1 && chunk->link == 0)
+            hasher.digest(&hasher, item->data, item->len, values);
+        const uint64_t segment = walk->links > 1 ? hasher_offsets(&hasher, values, bits)
+                                                 : hasher.indexes(&hasher, item->data, item->len, bits);
         chunk->at[i] = chunk->items;
         chunk->order[chunk->items++] = segment << 32 | i;
     }
@@ -178,17 +167,10 @@ static void sort_by_key(const struct link *link, struct run *run)
     run->from[0] = 0;
 }
 
-/* May the pipeline take the next item? If it holds several runs, only of the same chunk: then no key has two of
- * them. */
-static bool goes_on(struct walk *walk)
-{
-    return has_several_runs(walk, walk->in->link)
-               ? (walk->chunk.next < walk->chunk.items || has_links(walk)) && has_items(walk)
-               : has_items(walk);
-}
-
+/* If a pipeline may hold several runs, they are of one chunk: then no key has two of them. */
 bool pipeline_fill(struct walk *walk, struct pipeline *pipeline)
 {
+    const bool of_one_chunk = has_several_runs(walk, walk->in->link);
     struct chunk *chunk = &walk->chunk;
     size_t bytes = 0;
 
@@ -200,49 +182,14 @@ bool pipeline_fill(struct walk *walk, struct pipeline *pipeline)
         const uint32_t runs = pipeline->runs;
         put_item(walk, pipeline, chunk->order[chunk->next++]);
         bytes += walk->item_bytes + (pipeline->runs - runs) * walk->guard_bytes;
-    } while (!is_full(walk, pipeline, bytes) && goes_on(walk));
+    } while (!is_full(walk, pipeline, bytes) && (!of_one_chunk || chunk->next < chunk->items || has_links(walk)) &&
+             has_items(walk));
     if (pipeline->order != NULL)
         sort_by_key(walk->in->link, pipeline->run);
     return true;
 }
 
 /* ---- Memory ------------------------------------------------------------------------------------ */
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-/* The most hashes of any link, the longest name of a key, and the most digits of a position. */
-struct most {
-    uint32_t hashes;
-    size_t key, digits, keys;
-};
-
-static struct link *link_at(struct link *first, uint32_t i)
-{
-    return redis_link(first->of, first->number + i);
-}
-
-static struct most most_of(struct walk *walk, struct link *first)
-{
-    struct most most = {.hashes = 1};
-    char name[KEYS_SIZE];
-
-    for (uint32_t i = 0; i < walk->links; i++) {
-        const struct link *link = link_at(first, i);
-        const struct spec *spec = link->spec;
-        const uint32_t keys = link->count;
-        const size_t key = keys_name(name, link, keys - 1) + 8;
-        const size_t digits = number_digits(spec_bitmap_bits(spec) * spec_width(spec)) + 4;
-        most.hashes = spec->hashes > most.hashes ? spec->hashes : most.hashes;
-        most.key = key > most.key ? key : most.key;
-        most.digits = digits > most.digits ? digits : most.digits;
-        most.keys = keys > most.keys ? keys : most.keys;
-        walk->keys += keys;
-    }
-    return most;
-}
 
 /* The most runs of a pipeline. With several segments or links it holds one run a key, all of one chunk. Else it holds one
  * run, whose items may come from two chunks. So no chunk ends in a short pipeline. */
@@ -251,18 +198,19 @@ static size_t most_runs(const struct walk *walk, const struct link *first)
     return has_several_runs(walk, first) ? least(walk->pipeline_items, walk->keys) : 1;
 }
 
-/* Estimates by the encoding's figures for a bit and an item, and by the digits of key and
- * offset. */
-static void estimate(struct walk *walk, const struct link *first, const struct most *most, bool answers)
+/* Estimates by the encoding's figures for a bit and an item, and by the digits of key and offset: those of the last link,
+ * which has the longest name, and most often is the largest. An encoding by keys walks one link. */
+static void estimate(struct walk *walk, const struct link *first, const struct link *last, uint32_t k, bool answers)
 {
     const struct encoding *encoding = walk->encoding;
-    const uint32_t k = most->hashes;
-    const size_t guards = walk_by_key(walk) ? most->keys : 1, entries = walk->n * walk->links;
+    const size_t guards = walk_by_key(walk) ? walk->keys : 1, entries = walk->n * walk->links;
     const size_t names = encoding->all_keys || encoding->proves ? 0 : encoding->each_bit ? k : 1; /* of keys, an item */
     const size_t others = encoding->proves && answers ? first->spec->slices : 0;                  /* keys of a script */
+    const size_t key = keys_name(KEY_NAME, last, last->count - 1) + 8;
+    const size_t digits = number_digits(spec_bitmap_bits(last->spec) * spec_width(last->spec)) + 4;
 
-    walk->item_bytes = encoding->item_bytes + k * (encoding->bit_bytes + most->digits) + names * most->key;
-    walk->guard_bytes = (guards + others) * (most->key + 40) + (encoding->proves ? SCRIPT_BYTES : 0);
+    walk->item_bytes = encoding->item_bytes + k * (encoding->bit_bytes + digits) + names * key;
+    walk->guard_bytes = (guards + others) * (key + 40) + (encoding->proves ? SCRIPT_BYTES : 0);
     /* the guards shall not be most of it */
     walk->pipeline_bytes = 4 * walk->guard_bytes > PIPELINE_BYTES ? 4 * walk->guard_bytes : PIPELINE_BYTES;
     walk->pipeline_items = (uint32_t)least(entries, (encoding->proves ? SCRIPT_BITS : PIPELINE_BITS) / k);
@@ -328,15 +276,21 @@ static size_t lay_out(struct walk *walk, const struct link *first, uint32_t k, b
 
 bool pipeline_make(struct walk *walk, struct link *first, bool answers)
 {
-    const struct most most = most_of(walk, first);
+    struct link *link = first;
+    uint32_t hashes = 1; /* the most of any link */
 
-    estimate(walk, first, &most, answers);
-    walk->memory = alloc.malloc(lay_out(walk, first, most.hashes, answers, NULL));
+    for (uint32_t i = 0; i < walk->links; i++) {
+        link = redis_link(first->of, first->number + i);
+        hashes = link->spec->hashes > hashes ? link->spec->hashes : hashes;
+        walk->keys += link->count;
+    }
+    estimate(walk, first, link, hashes, answers);
+    walk->memory = alloc.malloc(lay_out(walk, first, hashes, answers, NULL));
     if (walk->memory == NULL)
         return false;
-    (void)lay_out(walk, first, most.hashes, answers, walk->memory);
+    (void)lay_out(walk, first, hashes, answers, walk->memory);
     for (uint32_t i = 0; i < walk->links; i++) {
-        struct link *link = link_at(first, i);
+        link = redis_link(first->of, first->number + i);
         walk->in[i] = (struct walk_link){link, walk->encoding->sets ? near_mark(link) : near_mark_to_look(link)};
     }
     return true;

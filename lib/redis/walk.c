@@ -62,19 +62,14 @@ static bool has_bits_in(const struct run *run, uint32_t i)
     return run->order == NULL || run->from[i + 1] > run->from[i];
 }
 
-static uint32_t first_with_bits(const struct run *run, uint32_t i)
-{
-    while (!has_bits_in(run, i))
-        i++;
-    return i;
-}
-
 static void write_exchange(struct walk *walk, struct outbox *outbox, uint32_t tag, struct run *run, uint32_t i)
 {
     const struct encoding *encoding = walk->encoding;
     struct link *link = walk->in[run->link].link;
     const size_t first = outbox->commands.count;
-    const uint32_t there = encoding->all_keys ? first_with_bits(run, i) : i; /* it exists once the answer has come */
+    uint32_t there = i; /* it exists once the answer has come */
+    while (encoding->all_keys && !has_bits_in(run, there))
+        there++;
     const struct argument key = link_begin(link, outbox, tag, there, KEY_NAME);
 
     if (encoding->sets && link->bare)
@@ -319,22 +314,20 @@ static void learn_run(const struct walk *walk, const struct pipeline *pipeline, 
         }
 }
 
-static void note_late(const struct walk *walk, const struct pipeline *pipeline, const struct run *run)
-{
-    for (uint32_t i = 0; run->late && i < run->items; i++)
-        flags_set(walk->late, flag_of(walk, pipeline, run, i));
-}
-
 /* If the answer for a bit was lost, an add counts it as new. To work on an item twice is better
  * than never. */
-static void note_missing(const struct walk *walk, const struct pipeline *pipeline, const struct run *run)
+static void note_run(const struct walk *walk, const struct pipeline *pipeline, const struct run *run)
 {
     const uint32_t k = walk->in[run->link].link->spec->hashes;
     const unsigned char *known = run->known;
 
-    for (uint32_t i = 0; walk->missing != NULL && i < run->items; i++, known += k)
-        if (memchr(known, BIT_WAS_UNSET, k) != NULL || (walk->encoding->sets && memchr(known, BIT_UNKNOWN, k) != NULL))
+    for (uint32_t i = 0; (walk->missing != NULL || run->late) && i < run->items; i++, known += k) {
+        if (walk->missing != NULL && (memchr(known, BIT_WAS_UNSET, k) != NULL ||
+                                      (walk->encoding->sets && memchr(known, BIT_UNKNOWN, k) != NULL)))
             flags_set(walk->missing, flag_of(walk, pipeline, run, i));
+        if (run->late)
+            flags_set(walk->late, flag_of(walk, pipeline, run, i));
+    }
 }
 
 static void answered(struct talk *talk, unsigned number)
@@ -343,8 +336,7 @@ static void answered(struct talk *talk, unsigned number)
     const struct pipeline *pipeline = &walk->pipelines[number];
 
     for (uint32_t r = 0; !talk_is_cut(talk) && r < pipeline->runs; r++) {
-        note_missing(walk, pipeline, &pipeline->run[r]);
-        note_late(walk, pipeline, &pipeline->run[r]);
+        note_run(walk, pipeline, &pipeline->run[r]);
         learn_run(walk, pipeline, &pipeline->run[r]);
     }
 }
@@ -390,12 +382,6 @@ static void start(struct talk *talk, struct outbox *outbox)
         talk->cleanup = walk_undo;
 }
 
-static void start_proven(struct talk *talk, struct outbox *outbox)
-{
-    start(talk, outbox);
-    talk->step = NULL; /* one proof will do */
-}
-
 /* The first step of an add. It proves first if the last proof is old, or for more than one pipeline: by the root's guard, and
  * that of the key that failed last. Else a caller that ignores errors would send bits to this key again and again. */
 static void start_add(struct talk *talk, struct outbox *outbox)
@@ -411,7 +397,7 @@ static void start_add(struct talk *talk, struct outbox *outbox)
     }
     for (uint32_t i = 0; i <= suspect; i += suspect > 0 ? suspect : 1)
         guard_ask_alone(link, outbox, i, i);
-    talk_then(talk, guard_take_alone, start_proven);
+    talk_then(talk, guard_take_alone, start);
 }
 
 static void rewind_chunk(struct walk *walk)
@@ -513,19 +499,14 @@ void walk_begin_remove(struct walk *walk, struct link *link, const hibloom_item 
     walk->talk.task.removes = true;
 }
 
-static bool was_missing(const struct walk *walk, size_t item)
-{
-    for (uint32_t i = 0; i < walk->links; i++)
-        if (!flags_has(walk->missing, i * walk->n + item))
-            return false;
-    return true;
-}
-
 void walk_read(const struct walk *walk, bool *answers)
 {
     if (walk->missing == NULL || walk->talk.task.status != HIBLOOM_OK || answers == NULL)
         return;
-    const bool answer_if_missing = walk->encoding->sets;
-    for (size_t i = 0; i < walk->n; i++)
-        answers[i] = was_missing(walk, i) == answer_if_missing;
+    for (size_t i = 0; i < walk->n; i++) {
+        uint32_t link = 0;
+        while (link < walk->links && !walk_found(walk, link, i))
+            link++;
+        answers[i] = (link == walk->links) == walk->encoding->sets;
+    }
 }
