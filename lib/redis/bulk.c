@@ -46,29 +46,23 @@ static void answer(struct bulk *bulk)
 /* The group of keys from piece.key on. */
 static void begin_group(struct bulk *bulk)
 {
-    const bool looks = bulk->call == STORE_LOOK;
-
     bits_begin_at(&bulk->bits, bulk->piece.key);
-    bulk->mark = looks ? near_mark_to_look(bulk->task.link) : near_mark(bulk->task.link);
-    if (looks)
-        return;
-    bits_clear(&bulk->bits);
-    bits_add(&bulk->bits, bulk->items, bulk->n, NULL);
+    bulk->mark = bulk->call == STORE_LOOK ? near_mark_to_look(bulk->task.link) : near_mark(bulk->task.link);
+    if (bulk->call != STORE_LOOK) {
+        bits_clear(&bulk->bits);
+        bits_add(&bulk->bits, bulk->items, bulk->n, NULL);
+    }
     if (bulk->call == STORE_ADD_NEW) { /* of a key that is not reached nothing is new */
         bits_begin_at(&bulk->before, bulk->piece.key);
         memset(bulk->before.start, 0xff, bulk->before.bytes);
     }
 }
 
-static unsigned char *bits_of_key(const struct bulk *bulk, const struct bits *bits)
-{
-    return bits->start + bulk->piece.key % bulk->group * bits->key_bytes;
-}
-
 static void begin_key(struct bulk *bulk)
 {
-    unsigned char *const bits = bits_of_key(bulk, &bulk->bits);
-    unsigned char *const before = bulk->call == STORE_ADD_NEW ? bits_of_key(bulk, &bulk->before) : NULL;
+    const size_t at = bulk->piece.key % bulk->group * bulk->bits.key_bytes;
+    unsigned char *const bits = bulk->bits.start + at;
+    unsigned char *const before = bulk->call == STORE_ADD_NEW ? bulk->before.start + at : NULL;
 
     if (bulk->call == STORE_LOOK)
         transfer_begin_read(&bulk->transfer, bulk->task.link, &bulk->piece, bits);
@@ -76,16 +70,6 @@ static void begin_key(struct bulk *bulk)
         transfer_begin_merge(&bulk->transfer, bulk->task.link, &bulk->piece, bits, before);
     bulk->transfer.replaceable = true;
     bulk->task.inner = &bulk->transfer.talk.task;
-}
-
-/* What an earlier sending merged is near, too: the answer has the key's trailer, and a loss changes the mark. */
-static void end_group(struct bulk *bulk)
-{
-    const uint32_t first = bulk->piece.key / bulk->group * bulk->group;
-
-    if (bulk->call != STORE_ADD)
-        answer(bulk);
-    near_learn_bits(bulk->task.link, &bulk->bits, first, bulk->piece.key + 1, bulk->mark);
 }
 
 bool bulk_was_refused(const struct bulk *bulk)
@@ -97,28 +81,26 @@ bool bulk_was_refused(const struct bulk *bulk)
            (merges && (task->status == HIBLOOM_EDENIED || refusal_is_of_size(task->refusal)));
 }
 
-/* The caller may go on item by item, and then finds in what was merged here. What was not merged is new to nobody yet. */
-static void give_up(struct bulk *bulk)
-{
-    const bool in_doubt = transfer_may_be_done(&bulk->transfer);
-
-    if (bulk->call != STORE_ADD_NEW)
-        return;
-    bulk->task.link->server->stats.in_doubt += in_doubt;
-    memset(bits_of_key(bulk, &bulk->before), in_doubt ? 0 : 0xff, bulk->before.key_bytes);
-    answer(bulk);
-}
-
+/* At the end of a group: what an earlier sending merged is near, too. The answer has the key's trailer, and a loss changes
+ * the mark. If it was refused: the caller may go on item by item, and then finds in what was merged here. What was not
+ * merged is new to nobody yet. */
 static void end_key(struct bulk *bulk)
 {
-    const uint32_t next = bulk->piece.key + 1;
+    struct link *link = bulk->task.link;
+    const uint32_t next = ++bulk->piece.key, first = (next - 1) / bulk->group * bulk->group;
+    const bool in_doubt = transfer_may_be_done(&bulk->transfer);
 
     task_end_as(&bulk->task, &bulk->transfer.talk.task);
-    if (bulk->task.status == HIBLOOM_OK && (next % bulk->group == 0 || next == bulk->task.link->count))
-        end_group(bulk);
-    else if (bulk_was_refused(bulk))
-        give_up(bulk);
-    bulk->piece.key = next;
+    if (bulk->task.status == HIBLOOM_OK && (next % bulk->group == 0 || next == link->count)) {
+        if (bulk->call != STORE_ADD)
+            answer(bulk);
+        near_learn_bits(link, &bulk->bits, first, next, bulk->mark);
+    } else if (bulk->call == STORE_ADD_NEW && bulk_was_refused(bulk)) {
+        link->server->stats.in_doubt += in_doubt;
+        memset(bulk->before.start + (next - 1 - first) * bulk->before.key_bytes, in_doubt ? 0 : 0xff,
+               bulk->before.key_bytes);
+        answer(bulk);
+    }
 }
 
 static bool follow(struct task *task, struct task *ended)

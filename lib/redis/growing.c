@@ -26,14 +26,6 @@ static void look(struct sieve *);
 
 /* Several calls of one handle may be on their way: they share its room. Each takes its chunk out of the room, and
  * gives back the unused part. */
-static void reserve(struct sieve *s)
-{
-    struct link *link = s->growing.reserved = redis_newest(s->filter);
-
-    link->room -= s->chunk;
-    link->reserved += s->chunk;
-}
-
 static void unreserve(struct sieve *s, size_t used)
 {
     struct link *link = s->growing.reserved;
@@ -205,14 +197,6 @@ static void counted(struct sieve *s)
     chunk(s);
 }
 
-static void count_newest(struct sieve *s)
-{
-    if (sieve_waits(s, chunk))
-        return;
-    upkeep_begin_count(&s->inner->upkeep, redis_newest(s->filter));
-    sieve_await(s, &s->inner->task, counted);
-}
-
 /* ---- By whole bitmaps -------------------------------------------------------------------------- */
 
 /* Has a link become older that is read with less work than it is asked for what is left of the call? Of an add replicas need
@@ -259,18 +243,18 @@ static void link_read(struct sieve *s)
  * nobody else would make it, and it would stay, half made. */
 static bool has_room(struct sieve *s)
 {
-    const struct link *newest = redis_newest(s->filter);
+    struct link *newest = redis_newest(s->filter);
 
     if (mends(s, chunk))
         return false;
-    if (newest->grown)
-        sieve_reach(s, 0, chunk);
-    else if (s->growing.making == redis_links(s->filter) + 1)
-        sieve_reach(s, s->growing.making, chunk);
-    else if (newest->room == 0)
-        count_newest(s);
-    else
+    if (newest->grown || s->growing.making == redis_links(s->filter) + 1) {
+        sieve_reach(s, newest->grown ? 0 : s->growing.making, chunk);
+    } else if (newest->room > 0) {
         return true;
+    } else if (!sieve_waits(s, chunk)) {
+        upkeep_begin_count(&s->inner->upkeep, newest);
+        sieve_await(s, &s->inner->task, counted);
+    }
     return false;
 }
 
@@ -288,8 +272,11 @@ static void chunk(struct sieve *s)
         sieve_distrust(s); /* the links were counted, or followed */
     sieve_take(s, s->task.adds && room < s->most ? (uint32_t)room : s->most);
     s->growing.asked = s->in != NULL ? s->growing.read : 0;
-    if (s->task.adds)
-        reserve(s);
+    if (s->task.adds) {
+        struct link *link = s->growing.reserved = redis_newest(s->filter);
+        link->room -= s->chunk;
+        link->reserved += s->chunk;
+    }
     if (s->count > 0 || s->n == 0)
         look(s);
     else

@@ -51,25 +51,21 @@ const struct bits *near_known(struct link *link)
 }
 
 /* Makes bits for the first keys, as far as the store has room. */
-static bool begin(struct link *link, uint64_t mark)
-{
-    const uint64_t fit = link->server->near_room / spec_bitmap_bytes(link->spec);
-    const uint32_t keys = fit < link->count ? (uint32_t)fit : link->count;
-
-    if (keys < spec_item_keys(link->spec) || !bits_make(&link->near->bits, link->spec, keys, true))
-        return false;
-    link->server->near_room -= link->near->bits.bytes;
-    link->near->mark = mark;
-    return true;
-}
-
 struct bits *near_to_learn(struct link *link, uint64_t mark)
 {
     struct near *near = link->near;
 
     if (near == NULL || mark != near_mark(link))
         return NULL;
-    return near_known(link) != NULL || begin(link, mark) ? &near->bits : NULL;
+    if (near_known(link) != NULL)
+        return &near->bits;
+    const uint64_t fit = link->server->near_room / spec_bitmap_bytes(link->spec);
+    const uint32_t keys = fit < link->count ? (uint32_t)fit : link->count;
+    if (keys < spec_item_keys(link->spec) || !bits_make(&near->bits, link->spec, keys, true))
+        return NULL;
+    link->server->near_room -= near->bits.bytes;
+    near->mark = mark;
+    return &near->bits;
 }
 
 void near_learn_bits(struct link *link, const struct bits *more, uint32_t from, uint32_t to, uint64_t mark)

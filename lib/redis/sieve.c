@@ -133,8 +133,7 @@ static void release(struct sieve *s)
 /* A look-up reads into its answers, which stay. */
 static void forget_read(struct sieve *s)
 {
-    if (s->in != s->yes)
-        alloc.free(s->in);
+    alloc.free(s->in != s->yes ? s->in : NULL);
     s->in = NULL;
 }
 
@@ -312,14 +311,8 @@ double sieve_expect_sent(struct sieve *s)
     return (double)left * (double)(sample - count_near(s, left, sample)) / (double)sample;
 }
 
-/* Where a few items are all new the rest most often are, too. To look at them cost some percent of a call. Items
+/* Where a few items are all not near the rest most often are not, either. To look at them cost some percent of a call. Items
  * that are near may also be sent: the answers are as right. */
-static bool looks_near(struct sieve *s)
-{
-    return !s->out.again && has_near(s) && make_relied(s) &&
-           (s->chunk < 4 * GLANCE || count_near(s, s->chunk, GLANCE) > 0);
-}
-
 void sieve_take(struct sieve *s, uint32_t most)
 {
     const hibloom_item *items = s->items + s->at;
@@ -336,7 +329,8 @@ void sieve_take(struct sieve *s, uint32_t most)
     s->out.since_ns = s->begun_ns; /* one good guard in a call is enough for all that it leaves out */
     if (s->out.keys > 0)
         memset(s->out.relied, 0, s->out.keys);
-    const bool near = looks_near(s);
+    const bool near = !s->out.again && has_near(s) && make_relied(s) &&
+                      (s->chunk < 4 * GLANCE || count_near(s, s->chunk, GLANCE) > 0);
     if (near)
         find_near(s, items, s->chunk, true);
     for (uint32_t i = 0; i < s->chunk; i++) {
@@ -371,16 +365,6 @@ void sieve_put_write(struct commands *out, struct argument key)
     command_literal(out, "$3\r\nGET\r\n$2\r\nu1\r\n$1\r\n0\r\n");
 }
 
-static void ask_proof(struct sieve *s, struct outbox *outbox, uint32_t tag, struct link *link, uint32_t i)
-{
-    const struct argument key = link_begin(link, outbox, tag, i, KEY_NAME);
-
-    guard_ask(link, outbox, key, i);
-    if (s->task.adds)
-        sieve_put_write(&outbox->commands, key);
-    outbox_end(outbox);
-}
-
 static void take_proof(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
     uint32_t i;
@@ -396,10 +380,14 @@ static void ask_proofs(struct talk *talk, struct outbox *outbox)
 
     for (uint32_t asked = 0, i; s->out.at < s->out.keys && asked < PROOFS; s->out.at++) {
         struct link *link = redis_key_of(s->filter, s->out.at, &i);
-        if (s->out.relied[s->out.at] && !near_is_fresh(link, i, s->out.since_ns)) {
-            ask_proof(s, outbox, s->out.at, link, i);
-            asked++;
-        }
+        if (!s->out.relied[s->out.at] || near_is_fresh(link, i, s->out.since_ns))
+            continue;
+        const struct argument key = link_begin(link, outbox, s->out.at, i, KEY_NAME);
+        guard_ask(link, outbox, key, i);
+        if (s->task.adds)
+            sieve_put_write(&outbox->commands, key);
+        outbox_end(outbox);
+        asked++;
     }
     talk_then(talk, take_proof, s->out.at < s->out.keys ? ask_proofs : NULL);
 }

@@ -104,12 +104,6 @@ static void ask_clock_alone(struct talk *talk, struct outbox *outbox)
 
 /* ---- Chunks -------------------------------------------------------------------------------- */
 
-static void drop_read(struct sieve *s)
-{
-    alloc.free(s->window->has);
-    s->window->has = NULL;
-}
-
 /* False: too often by now, which is noted. */
 static bool try_again(struct sieve *s)
 {
@@ -195,7 +189,8 @@ static void looked(struct sieve *s)
     const uint64_t period = s->window->period, now = s->task.adds ? period : period_at(spec, s->window->clock_us);
 
     gather(s, s->task.adds ? period : period_at(spec, s->window->looked_us), now);
-    drop_read(s);
+    alloc.free(s->window->has);
+    s->window->has = NULL;
     const bool doubt = memchr(s->window->what, FOUND_IN_DOUBT, s->count) != NULL;
     if (s->task.adds && (doubt || current_period(s) != period)) { /* it had not begun, for all that was known */
         if (try_again(s))
@@ -209,15 +204,6 @@ static void looked(struct sieve *s)
         set(s);
     else if (try_again(s))
         look(s);
-}
-
-/* Counted from here, an epoch that was not known is seen. */
-static void begin_look(struct sieve *s)
-{
-    s->window->period = current_period(s);
-    s->window->looked_ns = clock_now_ns();
-    for (uint32_t i = 0; i < redis_links(s->filter); i++)
-        s->window->clears[i] = redis_link(s->filter, i)->clears;
 }
 
 static void ask_slices(struct sieve *s)
@@ -238,7 +224,8 @@ static void read_slice(struct sieve *s)
 static void slice_read(struct sieve *s)
 {
     if (s->refused) {
-        drop_read(s);
+        alloc.free(s->window->has);
+        s->window->has = NULL;
         ask_slices(s);
     } else if (++s->window->read < redis_links(s->filter)) {
         read_slice(s);
@@ -247,13 +234,17 @@ static void slice_read(struct sieve *s)
     }
 }
 
-/* Replicas need not have what a bitmap shows, and must have what an add has found in. */
+/* Counted from here, an epoch that was not known is seen. Replicas need not have what a bitmap shows, and must have what
+ * an add has found in. */
 static void look(struct sieve *s)
 {
     const struct link *link = s->task.link;
     const bool may_read = !s->task.adds || !link->server->sends_all;
 
-    begin_look(s);
+    s->window->period = current_period(s);
+    s->window->looked_ns = clock_now_ns();
+    for (uint32_t i = 0; i < redis_links(s->filter); i++)
+        s->window->clears[i] = redis_link(s->filter, i)->clears;
     s->window->read = 0;
     if (may_read && bulk_pays(STORE_LOOK, link, s->count, (double)s->count))
         s->window->has = alloc.calloc(redis_links(s->filter), FLAGS_BYTES(s->chunk));
@@ -265,31 +256,6 @@ static void look(struct sieve *s)
 
 /* ---- Setting --------------------------------------------------------------------------------------- */
 
-/* The clock to go on with is the one that has refused it. In a cluster it does not decide: the add asks the
- * deciding one again. */
-static void note_refused(struct sieve *s)
-{
-    if (s->task.link->server->clustered) {
-        s->window->refused = s->window->period;
-        s->window->clock_us = 0;
-    } else {
-        s->window->clock_us = s->filter->clock_us = s->window->slice.clock_us;
-    }
-}
-
-/* Refused items are left. If one was sent twice, the first sending may have set it. Then it is new, too, or it
- * would be new to nobody. */
-static void take_set(struct sieve *s)
-{
-    for (size_t k = 0; k < s->count; k++)
-        if (s->call == STORE_ADD_NEW && !s->window->older[k] && flags_has(s->inner->walk.missing, k))
-            flags_set(s->yes, s->at + s->which[k]);
-    flags_read(s->inner->walk.late, s->answers, s->count);
-    sieve_keep(s, true);
-    if (s->count > 0)
-        note_refused(s);
-}
-
 /* With what is left, with the clock as it is known by now. */
 static void set_again(struct sieve *s)
 {
@@ -299,12 +265,28 @@ static void set_again(struct sieve *s)
         set(s);
 }
 
+/* Refused items are left. If one was sent twice, the first sending may have set it. Then it is new, too, or it
+ * would be new to nobody. The clock to go on with is the one that has refused it. In a cluster it does not decide: the add
+ * asks the deciding one again. */
 static void was_sent(struct sieve *s)
 {
-    take_set(s);
-    if (s->count == 0)
+    const bool clustered = s->task.link->server->clustered;
+
+    for (size_t k = 0; k < s->count; k++)
+        if (s->call == STORE_ADD_NEW && !s->window->older[k] && flags_has(s->inner->walk.missing, k))
+            flags_set(s->yes, s->at + s->which[k]);
+    flags_read(s->inner->walk.late, s->answers, s->count);
+    sieve_keep(s, true);
+    if (s->count == 0) {
         sieve_end_chunk(s);
-    else if (s->window->changes != redis_changes(s->task.link->server)) /* another server may have taken over since */
+        return;
+    }
+    if (clustered)
+        s->window->refused = s->window->period;
+    else
+        s->filter->clock_us = s->window->slice.clock_us;
+    s->window->clock_us = clustered ? 0 : s->window->slice.clock_us;
+    if (s->window->changes != redis_changes(s->task.link->server)) /* another server may have taken over since */
         begin(s);
     else if (try_again(s))
         set_again(s);
@@ -399,7 +381,7 @@ static void begin(struct sieve *s)
 static void release(struct sieve *s)
 {
     if (s->window != NULL)
-        drop_read(s);
+        alloc.free(s->window->has);
     alloc.free(s->window);
     s->window = NULL;
 }
