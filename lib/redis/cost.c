@@ -80,21 +80,18 @@ static double whole(const struct spec *spec, const struct cost_server *server, s
                                        ceil(bytes / (double)STORE_PIECE) * (double)n * HERE);
 }
 
-/* To add with is_new, another client's counter, or the period of a slice, has to be compared where an item is added. */
-static bool may_tell_new(const struct spec *spec)
-{
-    return spec->window == 0 && spec->keys == KEYS_OWN && spec_item_keys(spec) == 1 && !spec->empty_excluded;
-}
-
-/* Items are not added to counters by merging: each has to be counted. With is_new the bits before are read, too. */
+/* Items are not added to counters by merging: each has to be counted. With is_new the bits before are read, too; and
+ * another client's counter, or the period of a slice, has to be compared where an item is added. */
 double cost_bitmaps(const struct spec *spec, const struct cost_server *server, enum store_call call, size_t n)
 {
     const uint64_t bytes = spec_bitmap_bytes(spec);
     const double merge_mb = bytes < LARGE_BYTES ? MERGE_MB : MERGE_LARGE;
+    const bool may_tell_new = spec->window == 0 && spec->keys == KEYS_OWN && spec_item_keys(spec) == 1 &&
+                              !spec->empty_excluded;
 
     if (call == STORE_LOOK)
         return whole(spec, server, n, READ_MB, 1);
-    if (spec->counters != 0 || (call == STORE_ADD_NEW && !may_tell_new(spec)))
+    if (spec->counters != 0 || (call == STORE_ADD_NEW && !may_tell_new))
         return INFINITY;
     if (call == STORE_ADD_NEW)
         return spec_keys(spec) * MERGE_KEY + whole(spec, server, n, merge_mb + BEFORE_MB + READ_MB, 2);

@@ -91,31 +91,23 @@ static void finish(struct talk *, struct outbox *);
 static void make_keys(struct talk *, struct outbox *);
 
 /* Another program's value is where a key has to be, unless it is late bits. */
-static void wait_for_place(struct talk *talk)
-{
-    struct life *life = life_of(talk);
-
-    if (life_has_patience(&life->waiting.patience_ns)) {
-        life->taken = false;
-        life->range.count = 0; /* the same keys once more */
-        talk->task.pause_ms = LIFE_PAUSE_MS;
-        talk_then(talk, NULL, make_keys);
-        return;
-    }
-    life_fail_taken(life, link_key(talk->task.link, life->taken_key, KEY_NAME), life->taken_by_filter);
-    talk->cleanup = life_remove;
-}
-
 static void judge_made(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
 
-    if (life->newer != 0)
+    if (life->newer != 0) {
         raise_generation(talk, outbox);
-    else if (life->taken)
-        wait_for_place(talk);
-    else
+    } else if (!life->taken) {
         make_keys(talk, outbox);
+    } else if (life_has_patience(&life->waiting.patience_ns)) {
+        life->taken = false;
+        life->range.count = 0; /* the same keys once more */
+        talk->task.pause_ms = LIFE_PAUSE_MS;
+        talk_then(talk, NULL, make_keys);
+    } else {
+        life_fail_taken(life, link_key(talk->task.link, life->taken_key, KEY_NAME), life->taken_by_filter);
+        talk->cleanup = life_remove;
+    }
 }
 
 static void make_keys(struct talk *talk, struct outbox *outbox)
@@ -143,39 +135,23 @@ static void make_all_keys(struct talk *talk, struct outbox *outbox)
     make_keys(talk, outbox);
 }
 
-static void begin_keys(struct talk *talk, struct outbox *outbox)
-{
-    struct life *life = life_of(talk);
-
-    alloc.free(life->creating.mine);
-    life->creating.mine = alloc.calloc(FLAGS_BYTES(talk->task.link->count), 1);
-    if (life->creating.mine == NULL)
-        task_no_memory(&talk->task);
-    else
-        make_all_keys(talk, outbox);
-}
-
-/* Does it tell of a further link by now, or is it gone? */
-static void take_before(struct talk *talk, const struct reply *reply)
+/* Does the link before tell of a further link by now, or is it gone? */
+static void take_other(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
     struct life *life = life_of(talk);
     struct record record;
 
-    if (!task_expect(&talk->task, reply, REDIS_REPLY_STRING, 0))
-        return;
-    life->creating.unwanted = reply->text_len != RECORD_TRAILER || !record_parse(reply->text, &record) ||
-                              !link_is_key(life->link.before, 0, &record) || !record_is_ready(record.state);
-    life->overtaken = life->creating.unwanted || record.state == RECORD_GROWN;
-}
-
-static void take_other(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
-{
-    if (tag == LIFE_TAG_BEFORE)
-        take_before(talk, reply);
-    else if (tag != LIFE_TAG_TTL)
+    if (tag < LIFE_TAG_BEFORE) {
         life_take_place(talk, tag, index, reply);
-    else if (task_expect(&talk->task, reply, REDIS_REPLY_INTEGER, 0))
-        life_of(talk)->ttl_ms = reply->integers[0];
+    } else if (!task_expect(&talk->task, reply, tag == LIFE_TAG_TTL ? REDIS_REPLY_INTEGER : REDIS_REPLY_STRING, 0)) {
+        return;
+    } else if (tag == LIFE_TAG_TTL) {
+        life->ttl_ms = reply->integers[0];
+    } else {
+        life->creating.unwanted = reply->text_len != RECORD_TRAILER || !record_parse(reply->text, &record) ||
+                                  !link_is_key(life->link.before, 0, &record) || !record_is_ready(record.state);
+        life->overtaken = life->creating.unwanted || record.state == RECORD_GROWN;
+    }
 }
 
 /* The link before tells of a further link once that is ready. From then on that link is there, or was lost with its
@@ -215,7 +191,12 @@ static void judge_other(struct talk *talk, struct outbox *outbox)
         talk->task.pause_ms = LIFE_PAUSE_MS;
         talk_then(talk, NULL, life_complete);
     } else {
-        begin_keys(talk, outbox);
+        alloc.free(life->creating.mine);
+        life->creating.mine = alloc.calloc(FLAGS_BYTES(talk->task.link->count), 1);
+        if (life->creating.mine != NULL)
+            make_all_keys(talk, outbox);
+        else
+            task_no_memory(&talk->task);
     }
 }
 

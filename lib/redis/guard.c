@@ -51,15 +51,7 @@ void guard_ask_alone(struct link *link, struct outbox *outbox, uint32_t tag, uin
     outbox_last(outbox)->proof = true;
 }
 
-/* Is it the one that was good last, of a key that the handle still means? To read it costs
- * a tenth of a look-up of one item. */
-static bool is_as_before(const struct link *link, uint32_t i, const char *trailer)
-{
-    return link->good.id == link->keys[i].id && link->good.generation == link->generation &&
-           memcmp(link->good.trailer, trailer, RECORD_TRAILER) == 0;
-}
-
-/* Reads one that was not; whether it is good. */
+/* Reads one that is not the last good one. Is it good? */
 static bool read_good(struct link *link, uint32_t i, const char *trailer)
 {
     struct record record;
@@ -72,30 +64,28 @@ static bool read_good(struct link *link, uint32_t i, const char *trailer)
     return true;
 }
 
-/* A root that said before that it has grown may have forgotten that, with a server; a replica only lags behind. */
-static void note_state(struct link *link, bool by_replica)
-{
-    const bool tells = link->good.trailer[RECORD_STATE_AT] == RECORD_GROWN;
-
-    link->grown = link->grown || tells;
-    if (!by_replica)
-        link->untold = link->grown && !tells;
-}
-
+/* To read a trailer costs a tenth of a look-up of one item: most often it is the one that was good last. A root that said
+ * before that it has grown may have forgotten that, with a server; a replica only lags behind. */
 bool guard_matches(struct talk *talk, uint32_t i, const struct reply *reply, size_t at)
 {
     struct link *link = talk->task.link;
+    const struct link_trailer *good = &link->good;
     const char *trailer = reply->text + at;
 
-    if (!task_expect(&talk->task, reply, REDIS_REPLY_STRING, i) || reply->text_len != at + RECORD_TRAILER ||
-        !(is_as_before(link, i, trailer) || read_good(link, i, trailer)))
+    if (!task_expect(&talk->task, reply, REDIS_REPLY_STRING, i) || reply->text_len != at + RECORD_TRAILER)
         return false;
-    if (i == 0)
-        note_state(link, reply->by_replica);
-    link_note_epoch(link, i, link->good.epoch);
+    if ((good->id != link->keys[i].id || good->generation != link->generation ||
+         memcmp(good->trailer, trailer, RECORD_TRAILER) != 0) &&
+        !read_good(link, i, trailer))
+        return false;
+    const bool tells = trailer[RECORD_STATE_AT] == RECORD_GROWN;
+    link->grown = link->grown || (i == 0 && tells);
+    link_note_epoch(link, i, good->epoch);
     link->keys[i].proven_ns = reply->asked_ns;
     if (reply->by_replica) /* that may lag behind, and adds go to the primary */
         return true;
+    if (i == 0)
+        link->untold = link->grown && !tells;
     link->proven_ns = reply->asked_ns;
     link->root_failed = link->root_failed && i != 0;
     if (i == link->suspect) /* it is there again: a proof of the root alone says nothing of it */
@@ -241,24 +231,14 @@ static void write_unseeded(const struct spec *seeded, char text[SPEC_TEXT_SIZE])
         strcpy(text, "(unreadable)");
 }
 
-static void write_stored(const char *stored, char text[SPEC_TEXT_SIZE])
-{
-    struct spec spec;
-
-    if (spec_parse(&spec, stored) == HIBLOOM_OK)
-        write_unseeded(&spec, text);
-    else
-        strcpy(text, "(of a newer hibloom)"); /* it may have a seed */
-    explicit_bzero(&spec, sizeof spec);       /* the seed */
-}
-
 static void take_finding(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
     struct task *task = &talk->task;
     const struct link *link = tag == AT_FIRST ? &task->link->of->first : task->link;
     const uint32_t i = tag == AT_KEY ? talk->other_key : 0;
-    char text[SPEC_TEXT_SIZE];
+    char text[SPEC_TEXT_SIZE] = "(of a newer hibloom)"; /* it may have a seed */
     struct record record = {0};
+    struct spec spec;
 
     if (index == 1) {
         uint64_t length;
@@ -276,11 +256,12 @@ static void take_finding(struct talk *talk, uint32_t tag, uint32_t index, const 
                                         .same_spec = found == RECORD_FOUND && spec_says(link->spec, record.text),
                                         .same_generation = record.generation == link->generation,
                                         .same_id = record.id == link->keys[i].id};
-    if (found == RECORD_FOUND || found == RECORD_NEWER) {
-        write_stored(record.text, text);
+    if (found == RECORD_FOUND && spec_parse(&spec, record.text) == HIBLOOM_OK)
+        write_unseeded(&spec, text);
+    if (found == RECORD_FOUND || found == RECORD_NEWER)
         talk->found[tag].text = task_say(task, "%s", text);
-    }
-    explicit_bzero(&record, sizeof record); /* the seed */
+    explicit_bzero(&spec, sizeof spec); /* the seed */
+    explicit_bzero(&record, sizeof record);
 }
 
 static const struct failure

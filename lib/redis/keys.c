@@ -57,14 +57,6 @@ static const struct form {
     [KEYS_ORESTES] = {"", ":bits", false, NULL, NULL, NULL},
 };
 
-static size_t foreign_name(char out[KEYS_SIZE], const struct link *link, uint32_t i)
-{
-    const struct form *form = &forms[link->spec->keys];
-    const int len = snprintf(out, KEYS_SIZE, "%s%s%s", form->before, link_name(link, LINK_NAME), form->behind);
-
-    return (size_t)(form->numbered ? len + snprintf(out + len, KEYS_SIZE - (size_t)len, "%u", (unsigned)i) : len);
-}
-
 size_t keys_beside(char out[KEYS_SIZE], const struct link *link)
 {
     const struct form *form = &forms[link->spec->keys];
@@ -78,10 +70,13 @@ size_t keys_beside(char out[KEYS_SIZE], const struct link *link)
 
 size_t keys_name(char out[KEYS_SIZE], const struct link *link, uint32_t i)
 {
-    if (link->spec->keys != KEYS_OWN)
-        return foreign_name(out, link, i);
-    /* before the spec is known there is but one */
-    return keys_at(out, link_name(link, LINK_NAME), link->spec->bits != 0 && spec_keys(link->spec) > 1, i);
+    const struct form *form = &forms[link->spec->keys];
+    const char *name = link_name(link, LINK_NAME);
+
+    if (link->spec->keys == KEYS_OWN) /* before the spec is known there is but one */
+        return keys_at(out, name, link->spec->bits != 0 && spec_keys(link->spec) > 1, i);
+    const int len = snprintf(out, KEYS_SIZE, "%s%s%s", form->before, name, form->behind);
+    return (size_t)(form->numbered ? len + snprintf(out + len, KEYS_SIZE - (size_t)len, "%u", (unsigned)i) : len);
 }
 
 void keys_link(char out[LINK_NAME_SIZE], const char *name, uint32_t i)

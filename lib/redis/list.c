@@ -106,18 +106,6 @@ static void take_trailer(struct talk *talk, uint32_t tag, uint32_t index, const 
         refused(l, reply);
 }
 
-static void ask_trailers(struct listing *l, struct outbox *outbox)
-{
-    for (uint32_t i = 0; i < l->count; i++) {
-        const struct argument key = {(const char *)l->bytes + l->candidates[i].at, l->candidates[i].len};
-        outbox_begin(outbox, i, key);
-        command_getrange_end(&outbox->commands, key,
-                             is_called_like_link(key.bytes, key.len) ? RECORD_FROM_END : RECORD_TRAILER_FROM_END);
-        outbox_end(outbox);
-    }
-    talk_then(&l->talk, take_trailer, NULL);
-}
-
 /* ---- The keys of a server ------------------------------------------------------------ */
 
 static void take_keys(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
@@ -150,15 +138,6 @@ static void take_keys(struct talk *talk, uint32_t tag, uint32_t index, const str
     l->cursor[cursor_len] = '\0';
 }
 
-/* The lowest slot of a server that was not asked yet. */
-static void go_on(struct listing *l)
-{
-    flags_set(l->done, l->server);
-    l->server = REDIS_SERVERS_MAX;
-    while (l->slot < KEYS_SLOTS && flags_has(l->done, l->store->server_of(l->store, l->slot)))
-        l->slot++;
-}
-
 /* Is it the server that gave the cursor? */
 static bool is_same_server(struct listing *l)
 {
@@ -175,6 +154,7 @@ static bool is_same_server(struct listing *l)
 
 static void scan(struct talk *, struct outbox *);
 
+/* Behind the last keys of a server follows the lowest slot of one that was not asked yet. */
 static void judge_keys(struct talk *talk, struct outbox *outbox)
 {
     struct listing *l = (struct listing *)talk;
@@ -182,17 +162,31 @@ static void judge_keys(struct talk *talk, struct outbox *outbox)
     if (!is_same_server(l)) {
         task_fail(&talk->task, HIBLOOM_EUNAVAILABLE,
                   "a server was restarted, or another took over, while its keys were listed: list again");
-    } else if (!l->cut) {
-        ask_trailers(l, outbox);
-        if (strcmp(l->cursor, "0") == 0)
-            go_on(l);
-    } else if (l->wanted > 1) {
-        l->wanted /= 4;
-        l->wanted += l->wanted == 0;
-        scan(talk, outbox);
-    } else {
-        task_unexpected(&talk->task);
+        return;
     }
+    if (l->cut && l->wanted == 1) {
+        task_unexpected(&talk->task);
+        return;
+    }
+    if (l->cut) {
+        l->wanted = l->wanted < 4 ? 1 : l->wanted / 4;
+        scan(talk, outbox);
+        return;
+    }
+    for (uint32_t i = 0; i < l->count; i++) {
+        const struct argument key = {(const char *)l->bytes + l->candidates[i].at, l->candidates[i].len};
+        outbox_begin(outbox, i, key);
+        command_getrange_end(&outbox->commands, key,
+                             is_called_like_link(key.bytes, key.len) ? RECORD_FROM_END : RECORD_TRAILER_FROM_END);
+        outbox_end(outbox);
+    }
+    talk_then(talk, take_trailer, NULL);
+    if (strcmp(l->cursor, "0") != 0)
+        return;
+    flags_set(l->done, l->server);
+    l->server = REDIS_SERVERS_MAX;
+    while (l->slot < KEYS_SLOTS && flags_has(l->done, l->store->server_of(l->store, l->slot)))
+        l->slot++;
 }
 
 static void scan(struct talk *talk, struct outbox *outbox)

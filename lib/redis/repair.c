@@ -20,26 +20,20 @@ static uint32_t tag_of_list(const struct life *life)
     return life->talk.task.link->count;
 }
 
-/* Of the root: the ids that it lists, and its time to live. */
-static void take_list(struct life *life, uint32_t index, const struct reply *reply)
-{
-    struct task *task = &life->talk.task;
-
-    if (index == 1 && task_expect(task, reply, REDIS_REPLY_INTEGER, 0))
-        life->ttl_ms = reply->integers[0];
-    else if (index == 0 && task_expect(task, reply, REDIS_REPLY_STRING, 0))
-        memcpy(life->checking.list, reply->text,
-               reply->text_len < sizeof life->checking.list ? reply->text_len : sizeof life->checking.list - 1);
-}
-
+/* Of the root also the ids that it lists, and its time to live. */
 static void take_key(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
     struct life *life = life_of(talk);
     struct link *link = talk->task.link;
+    const size_t room = sizeof life->checking.list - 1;
     struct record record;
 
-    if (tag == tag_of_list(life)) {
-        take_list(life, index, reply);
+    if (tag == tag_of_list(life) && index == 0) {
+        if (task_expect(&talk->task, reply, REDIS_REPLY_STRING, 0))
+            memcpy(life->checking.list, reply->text, reply->text_len < room ? reply->text_len : room);
+    } else if (tag == tag_of_list(life)) {
+        if (task_expect(&talk->task, reply, REDIS_REPLY_INTEGER, 0))
+            life->ttl_ms = reply->integers[0];
     } else if (task_expect(&talk->task, reply, REDIS_REPLY_STRING, tag) && reply->text_len == RECORD_TRAILER &&
                record_parse(reply->text, &record) && record.generation == link->generation && record.key == tag &&
                record.keys == link->count) {

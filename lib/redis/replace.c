@@ -201,24 +201,18 @@ static void ask(struct talk *talk, struct outbox *outbox)
 
 /* A script works on one server, and in a cluster on one slot. There several keys of a name are in one slot if it has a
  * {tag}. */
-static bool has_one_slot(const struct replacement *r)
-{
-    const char *from = r->filter->handle->name, *to = r->name;
-    const bool alone = all_keys(r->filter) == 1 && all_keys(r->old) <= 1;
-
-    return !r->filter->first.server->clustered || (keys_slot(from, strlen(from)) == keys_slot(to, strlen(to)) &&
-                                                   (alone || (keys_has_tag(from) && keys_has_tag(to))));
-}
-
 static void check(struct talk *talk, struct outbox *outbox)
 {
     const struct replacement *r = (const struct replacement *)talk;
+    const char *from = r->filter->handle->name, *to = r->name;
+    const bool together = (all_keys(r->filter) == 1 && all_keys(r->old) <= 1) ||
+                          (keys_has_tag(from) && keys_has_tag(to));
 
-    if (!has_one_slot(r))
+    if (r->filter->first.server->clustered && !(together && keys_slot(from, strlen(from)) == keys_slot(to, strlen(to))))
         task_fail(&talk->task, HIBLOOM_ENOTSUP,
                   "'%s' and '%s' do not lie in one slot of the cluster with all their keys, so that no single step "
                   "can replace them: give both names the same {tag}",
-                  r->filter->handle->name, r->name);
+                  from, to);
     else
         ask(talk, outbox);
 }

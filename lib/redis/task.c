@@ -380,15 +380,6 @@ static bool write_next(struct talk *talk, struct outbox *outbox)
     return false;
 }
 
-static void take_step(struct talk *talk, struct outbox *outbox, talk_step *step)
-{
-    talk->step = NULL;
-    talk->pipeline = NULL;
-    talk->pipelined = false;
-    talk->answered = NULL;
-    step(talk, outbox);
-}
-
 static enum task_next talk_next(struct task *task, struct outbox *outbox)
 {
     struct talk *talk = (struct talk *)task;
@@ -413,7 +404,11 @@ static enum task_next talk_next(struct task *task, struct outbox *outbox)
         }
         if (step == NULL)
             return TASK_DONE;
-        take_step(talk, outbox, step);
+        talk->step = NULL;
+        talk->pipeline = NULL;
+        talk->pipelined = false;
+        talk->answered = NULL;
+        step(talk, outbox);
         if (talk->pipeline == NULL && count_written(talk, outbox))
             return TASK_SEND;
         if (task->pause_ms > 0)

@@ -317,39 +317,36 @@ static size_t next_part(struct transfer *transfer)
     return len;
 }
 
-static void ask_merge(struct transfer *transfer, struct commands *out, struct argument key, size_t len)
+static void ask_part(struct transfer *transfer, struct commands *out, struct argument key, size_t len)
 {
     struct link *into = transfer->talk.task.link, *from = transfer->talk.task.from;
+    const bool sums = into->spec->counters != 0;
     const uint32_t i = transfer->piece->key;
+    const char *bits = from == NULL ? (const char *)transfer->bits + transfer->asked : "";
     char name[KEYS_SIZE];
 
-    script_start(out, SCRIPT_MERGE_PART, from != NULL ? 4 : 3, from != NULL ? 7 : 4);
+    script_start(out, sums ? SCRIPT_SUM : SCRIPT_MERGE_PART,
+                 sums           ? 1
+                 : from != NULL ? 4
+                                : 3,
+                 sums           ? 5
+                 : from != NULL ? 7
+                                : 4);
     command_argument(out, key);
-    command_argument(out, temporary(transfer, name, BITS));
-    command_argument(out, temporary(transfer, name, OLD));
+    if (!sums) {
+        command_argument(out, temporary(transfer, name, BITS));
+        command_argument(out, temporary(transfer, name, OLD));
+    }
     if (from != NULL)
         command_argument(out, (struct argument){name, keys_name(name, from, i)});
     link_expect(out, into, i, RECORD_IDENTITY);
+    if (sums)
+        command_counter_type(out, into->spec->counters);
     command_number(out, transfer->piece->from + transfer->asked);
-    if (from == NULL) {
-        const unsigned char *bits = transfer->bits + transfer->asked;
-        command_argument(out, (struct argument){(const char *)bits, bits_are_zero(bits, len) ? 0 : len});
-    } else {
-        command_text(out, "");
+    command_argument(
+        out, (struct argument){bits, from != NULL || bits_are_zero((const unsigned char *)bits, len) ? 0 : len});
+    if (from != NULL)
         write_from(transfer, out, len);
-    }
-}
-
-static void ask_sum(struct transfer *transfer, struct commands *out, struct argument key, size_t len)
-{
-    const struct link *into = transfer->talk.task.link;
-
-    script_start(out, SCRIPT_SUM, 1, 5);
-    command_argument(out, key);
-    link_expect(out, into, transfer->piece->key, RECORD_IDENTITY);
-    command_counter_type(out, into->spec->counters);
-    command_number(out, transfer->piece->from + transfer->asked);
-    command_argument(out, (struct argument){(const char *)transfer->bits + transfer->asked, len});
 }
 
 static bool merge_pipeline(struct talk *talk, struct outbox *outbox, unsigned number)
@@ -361,10 +358,7 @@ static bool merge_pipeline(struct talk *talk, struct outbox *outbox, unsigned nu
     if (len == 0)
         return false;
     const struct argument key = link_begin(into, outbox, number, transfer->piece->key, KEY_NAME);
-    if (into->spec->counters != 0)
-        ask_sum(transfer, &outbox->commands, key, len);
-    else
-        ask_merge(transfer, &outbox->commands, key, len);
+    ask_part(transfer, &outbox->commands, key, len);
     outbox_end(outbox);
     outbox_last(outbox)->replaceable = transfer->replaceable;
     transfer->asked += len;
@@ -391,19 +385,14 @@ static void merge_parts(struct talk *talk, struct outbox *outbox)
 
 /* ---- Their begin ----------------------------------------------------------------------- */
 
-/* A bare bitmap has no guard that a script could compare, and counters are no bits. False: it goes by parts. */
-static bool goes_in_one_step(const struct link *into, const struct piece *piece, const unsigned char *bits,
-                             bool wants_before)
-{
-    return !into->bare && into->spec->counters == 0 && piece->from == 0 &&
-           piece->len == spec_bitmap_bytes(into->spec) && (wants_before || piece->len < TRANSFER_PARTS_BYTES) &&
-           (bits == NULL || !bits_are_zero(bits, (size_t)piece->len));
-}
-
+/* A bare bitmap has no guard that a script could compare, and counters are no bits: they go by parts. */
 void transfer_begin_merge(struct transfer *transfer, struct link *into, const struct piece *piece,
                           const unsigned char *bits, unsigned char *before)
 {
-    const bool one_step = goes_in_one_step(into, piece, bits, before != NULL);
+    const bool one_step = !into->bare && into->spec->counters == 0 && piece->from == 0 &&
+                          piece->len == spec_bitmap_bytes(into->spec) &&
+                          (before != NULL || piece->len < TRANSFER_PARTS_BYTES) &&
+                          (bits == NULL || !bits_are_zero(bits, (size_t)piece->len));
 
     begin(transfer, into, piece,
           one_step     ? bits != NULL ? send_bits : ask_script

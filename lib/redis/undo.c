@@ -42,15 +42,24 @@ static size_t write_bits(const struct walk *walk, struct commands *out, const st
     return bits;
 }
 
-static void ask_undo(const struct walk *walk, struct outbox *outbox, uint32_t tag, uint32_t i,
-                     const struct run *const runs[2])
+static bool undo_next(struct talk *talk, struct outbox *outbox, unsigned number)
 {
-    const struct link *link = walk->talk.task.link;
+    struct walk *walk = (struct walk *)talk;
+    const struct link *link = talk->task.link;
+    const struct run *runs[2] = {NULL, NULL};
+    uint32_t i = 0;
+
+    while (runs[0] == NULL && runs[1] == NULL) {
+        if (walk->undo_at == link->count)
+            return false;
+        i = walk->undo_at++;
+        runs[0] = find_unproven(walk, walk->last ^ 1, i); /* the older one first */
+        runs[1] = find_unproven(walk, walk->last, i);
+    }
     const size_t ours = write_bits(walk, NULL, runs, i, BIT_WAS_UNSET);
     const size_t doubtful = write_bits(walk, NULL, runs, i, BIT_UNKNOWN);
     struct commands *out = &outbox->commands;
-    const struct argument key = link_begin(link, outbox, tag, i, KEY_NAME);
-
+    const struct argument key = link_begin(link, outbox, number, i, KEY_NAME);
     script_start(out, SCRIPT_UNDO, 1, 4 + ours + doubtful);
     command_argument(out, key);
     link_expect(out, link, i, RECORD_IDENTITY);
@@ -59,21 +68,7 @@ static void ask_undo(const struct walk *walk, struct outbox *outbox, uint32_t ta
     (void)write_bits(walk, out, runs, i, BIT_WAS_UNSET);
     (void)write_bits(walk, out, runs, i, BIT_UNKNOWN);
     outbox_end(outbox);
-}
-
-static bool undo_next(struct talk *talk, struct outbox *outbox, unsigned number)
-{
-    struct walk *walk = (struct walk *)talk;
-
-    for (; walk->undo_at < talk->task.link->count; walk->undo_at++) {
-        const struct run *const runs[2] = {find_unproven(walk, walk->last ^ 1, walk->undo_at), /* the older one first */
-                                           find_unproven(walk, walk->last, walk->undo_at)};
-        if (runs[0] == NULL && runs[1] == NULL)
-            continue;
-        ask_undo(walk, outbox, number, walk->undo_at++, runs);
-        return true;
-    }
-    return false;
+    return true;
 }
 
 /* A refusal is not told: there is another failure already, or will be. */

@@ -199,39 +199,26 @@ void upkeep_begin_expire(struct upkeep *upkeep, struct link *link, uint64_t ms)
 
 enum { COUNT_BITS, COUNT_TTL, COUNT_GUARD };
 
-/* A key that is not all there is one that the guard will find lost. */
-static void take_counters(struct upkeep *upkeep, uint32_t i, const struct reply *reply)
-{
-    if (!task_expect(&upkeep->talk.task, reply, REDIS_REPLY_STRING, i))
-        return;
-    if (reply->text_len <= READ_BYTES)
-        upkeep->bits = bits_in_use(upkeep->counters, reply->text_len, spec_width(upkeep->talk.task.link->spec));
-    else
-        task_unexpected(&upkeep->talk.task);
-}
-
+/* Counters that are not all there are of a key that the guard will find lost. */
 static void take_count(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
     struct upkeep *upkeep = (struct upkeep *)talk;
+    const struct link *link = talk->task.link;
 
-    if (tag == talk->task.link->count)
-        (void)guard_take(talk, tag, index, reply);
-    else if (index == COUNT_BITS && upkeep->counters != NULL)
-        take_counters(upkeep, tag, reply);
-    else if (index == COUNT_BITS)
-        (void)task_expect_count(&talk->task, reply, tag, &upkeep->bits);
-    else if (index == COUNT_TTL && task_expect(&talk->task, reply, REDIS_REPLY_INTEGER, tag))
-        upkeep->count.ttl_ms = tag == 0 && reply->integers[0] >= 0 ? reply->integers[0] : upkeep->count.ttl_ms;
+    if (tag == link->count)
+        guard_take_alone(talk, tag, index, reply);
     else if (index >= COUNT_GUARD)
-        (void)guard_take(talk, tag, index - COUNT_GUARD, reply);
-}
-
-static void ask_count(struct commands *out, struct argument key, uint64_t from, uint64_t stop)
-{
-    command_start(out, 4, "BITCOUNT");
-    command_argument(out, key);
-    command_number(out, from);
-    command_number(out, stop - 1);
+        guard_take_alone(talk, tag, index - COUNT_GUARD, reply);
+    else if (index == COUNT_BITS && upkeep->counters == NULL)
+        (void)task_expect_count(&talk->task, reply, tag, &upkeep->bits);
+    else if (!task_expect(&talk->task, reply, index == COUNT_BITS ? REDIS_REPLY_STRING : REDIS_REPLY_INTEGER, tag))
+        return;
+    else if (index == COUNT_TTL)
+        upkeep->count.ttl_ms = tag == 0 && reply->integers[0] >= 0 ? reply->integers[0] : upkeep->count.ttl_ms;
+    else if (reply->text_len <= READ_BYTES)
+        upkeep->bits = bits_in_use(upkeep->counters, reply->text_len, spec_width(link->spec));
+    else
+        task_unexpected(&talk->task);
 }
 
 static void count(struct talk *talk, struct outbox *outbox)
@@ -258,10 +245,14 @@ static void count(struct talk *talk, struct outbox *outbox)
     const uint64_t most = upkeep->counters != NULL ? READ_BYTES : STORE_PIECE;
     const uint64_t stop = upkeep->from + most < end ? upkeep->from + most : end;
     const struct argument key = link_begin(link, outbox, upkeep->key, upkeep->key, KEY_NAME);
-    if (upkeep->counters != NULL)
+    if (upkeep->counters != NULL) {
         command_getrange(&outbox->commands, key, upkeep->from, stop - upkeep->from);
-    else
-        ask_count(&outbox->commands, key, upkeep->from, stop);
+    } else {
+        command_start(&outbox->commands, 4, "BITCOUNT");
+        command_argument(&outbox->commands, key);
+        command_number(&outbox->commands, upkeep->from);
+        command_number(&outbox->commands, stop - 1);
+    }
     command_start(&outbox->commands, 2, "PTTL");
     command_argument(&outbox->commands, key);
     guard_ask(link, outbox, key, upkeep->key);

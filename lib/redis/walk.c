@@ -188,15 +188,6 @@ static bool write_pipeline(struct talk *talk, struct outbox *outbox, unsigned nu
 
 /* ---- Its answers --------------------------------------------------------------------- */
 
-/* The first bit of a run that a reply on key i is about. */
-static size_t answered_bit(const struct walk *walk, const struct run *run, uint32_t i, uint32_t answer)
-{
-    if (walk->encoding->each_key)
-        return run->order != NULL ? run->order[run->from[i] + answer]
-                                  : (size_t)answer * walk->in[run->link].link->spec->hashes + i;
-    return (size_t)answer * bits_of_answer(walk, run);
-}
-
 #define CLEARS_MOST 16u /* between the pipelines of one call */
 
 /* A command that is its own guard has done nothing. */
@@ -257,7 +248,10 @@ static void take(struct talk *talk, uint32_t tag, uint32_t index, const struct r
     if (index == walk->before) /* the first one, also of an exchange that is sent again */
         pipeline->proven[at] = run->cut = false;
     if (index >= walk->before && answer < answers) {
-        walk->encoding->take(&talk->task, run, i, answered_bit(walk, run, i, answer), reply);
+        const uint32_t step = each_key ? talk->task.link->spec->hashes : bits_of_answer(walk, run);
+        const size_t bit = each_key && run->order != NULL ? run->order[run->from[i] + answer]
+                                                          : (size_t)answer * step + (each_key ? i : 0);
+        walk->encoding->take(&talk->task, run, i, bit, reply);
         return;
     }
     if (index < walk->before) {
@@ -343,15 +337,6 @@ static void answered(struct talk *talk, unsigned number)
 
 /* ---- The task -------------------------------------------------------------------------------- */
 
-static bool has_resends(const struct walk *walk)
-{
-    for (unsigned w = 0; w < walk->pipelined; w++)
-        for (uint32_t r = 0; r < walk->pipelines[w].runs; r++)
-            if (walk->pipelines[w].run[r].resend)
-                return true;
-    return false;
-}
-
 static void start(struct talk *, struct outbox *);
 
 static void take_root(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
@@ -363,14 +348,18 @@ static void take_root(struct talk *talk, uint32_t tag, uint32_t index, const str
 /* Where all items are excluded no key was touched; but is the filter there, and are all links? */
 static void prove_if_idle(struct talk *talk, struct outbox *outbox)
 {
-    if (has_resends(walk_of(talk))) {
-        start(talk, outbox);
+    const struct walk *walk = walk_of(talk);
+
+    for (unsigned w = 0; w < walk->pipelined; w++)
+        for (uint32_t r = 0; r < walk->pipelines[w].runs; r++)
+            if (walk->pipelines[w].run[r].resend) {
+                start(talk, outbox);
+                return;
+            }
+    if (walk->started || talk->task.link->bare)
         return;
-    }
-    if (walk_of(talk)->started || talk->task.link->bare)
-        return;
-    for (uint32_t i = 0; i < walk_of(talk)->links; i++)
-        guard_ask_alone(walk_of(talk)->in[i].link, outbox, i, 0);
+    for (uint32_t i = 0; i < walk->links; i++)
+        guard_ask_alone(walk->in[i].link, outbox, i, 0);
     talk_then(talk, take_root, NULL);
 }
 
