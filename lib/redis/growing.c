@@ -21,7 +21,6 @@ static double limit_of(uint64_t capacity)
 }
 
 static void chunk(struct sieve *);
-static void link_read(struct sieve *);
 static void look(struct sieve *);
 
 /* Several calls of one handle may be on their way: they share its room. Each takes its chunk out of the room, and
@@ -141,7 +140,8 @@ static void look(struct sieve *s)
     const uint32_t from = s->growing.asked, to = links_to_ask(s);
 
     if (from < to)
-        sieve_look(s, redis_link(s->filter, from), to - from, s->task.adds ? &beside_add : &beside_look, looked);
+        sieve_look(s, redis_link(s->filter, from), to - from, s->left, s->count,
+                   s->task.adds ? &beside_add : &beside_look, looked);
     else if (redis_newest(s->filter)->grown)
         sieve_reach(s, 0, look);
     else if (s->task.adds)
@@ -204,10 +204,11 @@ static void counted(struct sieve *s)
 static bool reads(struct sieve *s)
 {
     const uint32_t older = links_to_ask(s), from = s->in != NULL ? s->growing.read : 0;
-    const bool may = older > s->growing.older && !s->refused && !(s->task.adds && s->task.link->server->sends_all);
+    const bool may = s->task.adds ? !s->task.link->server->sends_all : s->at == 0;
+    const bool more = older > s->growing.older && !s->refused;
 
     s->growing.older = older;
-    if (!may || !bulk_pays(STORE_LOOK, redis_link(s->filter, from), s->n - s->at, sieve_expect_sent(s)))
+    if (!may || !more || !bulk_pays(STORE_LOOK, redis_link(s->filter, from), s->n - s->at, sieve_expect_sent(s)))
         return false;
     s->growing.read = from;
     if (s->in == NULL) /* item by item there need be no memory for it */
@@ -215,25 +216,23 @@ static bool reads(struct sieve *s)
     return s->in != NULL;
 }
 
+/* If there is no memory for the bitmaps of one, asks the links. */
 static void read_links(struct sieve *s)
 {
+    if (s->refused)
+        s->growing.read--;
     const bool more = s->growing.read < links_to_ask(s) && !s->refused;
     struct link *link = more ? redis_link(s->filter, s->growing.read) : NULL;
     const size_t at = s->at / 8 * 8, left = s->n - at; /* where a byte of flags begins */
 
-    if (link != NULL && bulk_pays(STORE_LOOK, link, left, (double)left))
-        sieve_by_bitmaps(s, STORE_LOOK, link, s->items + at, left, s->in + at / 8, link_read);
-    else if (s->task.adds)
+    if (link != NULL && bulk_pays(STORE_LOOK, link, left, (double)left)) {
+        s->growing.read++;
+        sieve_by_bitmaps(s, STORE_LOOK, link, s->items + at, left, s->in + at / 8, read_links);
+    } else if (s->task.adds) {
         sieve_prove_read(s, s->growing.read > 0);
-    else
+    } else {
         chunk(s);
-}
-
-/* If there is no memory for bitmaps, asks the links. */
-static void link_read(struct sieve *s)
-{
-    s->growing.read += !s->refused;
-    read_links(s);
+    }
 }
 
 /* ---- A chunk of items ------------------------------------------------------------------------ */
@@ -264,7 +263,7 @@ static void chunk(struct sieve *s)
 
     if (s->task.adds && !has_room(s))
         return;
-    if (s->task.adds && reads(s)) {
+    if (reads(s)) {
         read_links(s);
         return;
     }
@@ -289,10 +288,7 @@ static void begin(struct sieve *s)
 {
     s->growing.older = 0;
     s->growing.kept = s->filter->kept;
-    if (reads(s))
-        read_links(s);
-    else
-        chunk(s);
+    chunk(s);
 }
 
 static void release(struct sieve *s)

@@ -49,7 +49,7 @@ static void chunk(struct sieve *s)
     else if (s->task.adds)
         sieve_set(s, s->task.link, set);
     else
-        sieve_look(s, s->task.link, 1, NULL, looked);
+        sieve_look(s, s->task.link, 1, s->left, s->count, NULL, looked);
 }
 
 /* ---- By bitmaps -------------------------------------------------------------------------------- */

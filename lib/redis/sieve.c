@@ -83,18 +83,12 @@ void sieve_reach(struct sieve *s, uint32_t links, void (*ended)(struct sieve *))
     sieve_await(s, &s->links->task, ended);
 }
 
-static void look_at(struct sieve *s, struct link *link, uint32_t links, size_t from, size_t n,
-                    const struct aside *aside, void (*ended)(struct sieve *))
+void sieve_look(struct sieve *s, struct link *link, uint32_t links, const hibloom_item *items, size_t n,
+                const struct aside *aside, void (*ended)(struct sieve *))
 {
     free_inner(s);
-    walk_begin_look(&s->inner->walk, link, links, s->left + from, n, aside);
+    walk_begin_look(&s->inner->walk, link, links, items, n, aside);
     sieve_await(s, &s->inner->task, ended);
-}
-
-void sieve_look(struct sieve *s, struct link *link, uint32_t links, const struct aside *aside,
-                void (*ended)(struct sieve *))
-{
-    look_at(s, link, links, 0, s->count, aside, ended);
 }
 
 void sieve_add(struct sieve *s, struct link *link, struct slice_add *slice, void (*ended)(struct sieve *))
@@ -258,6 +252,8 @@ static bool has_near(struct sieve *s)
 {
     bool near = false;
 
+    if (s->filter->first.near == NULL)
+        return false;
     for (uint32_t i = 0; i < redis_links(s->filter); i++)
         near = near_known(redis_link(s->filter, i)) != NULL || near;
     return near && may_leave_out(&s->filter->first, s->task.adds) && s->in != s->yes;
@@ -512,14 +508,13 @@ bool sieve_has_sample(const struct sieve *s)
 void sieve_sample(struct sieve *s, void (*ended)(struct sieve *))
 {
     take_sample(s, s->n, SAMPLE);
-    s->count = SAMPLE;
-    sieve_look(s, s->task.link, 1, NULL, ended);
+    sieve_look(s, s->task.link, 1, s->left, SAMPLE, NULL, ended);
 }
 
 static void sample_looked(struct sieve *s)
 {
     if (!sieve_sample_is_new(s) && make_relied(s))
-        look_at(s, s->set.link, 1, SAMPLE, s->count - SAMPLE, NULL, rest_looked);
+        sieve_look(s, s->set.link, 1, s->left + SAMPLE, s->count - SAMPLE, NULL, rest_looked);
     else
         sieve_add(s, s->set.link, NULL, was_set);
 }
@@ -542,7 +537,7 @@ void sieve_set(struct sieve *s, struct link *link, void (*ended)(struct sieve *)
     if (merges && (s->set.fresh != NULL || s->call == STORE_ADD))
         sieve_by_bitmaps(s, s->call, link, s->left, s->count, s->set.fresh, merged);
     else if (!merges && !s->out.again && sieve_looks_first(link, s->count, s->call))
-        look_at(s, link, 1, 0, SAMPLE, NULL, sample_looked);
+        sieve_look(s, link, 1, s->left, SAMPLE, NULL, sample_looked);
     else
         sieve_add(s, link, NULL, was_set);
 }
@@ -597,29 +592,20 @@ static void begin_sieve(struct item_call *inner, const struct policy *policy, en
     inner->run = &s->task;
 }
 
-/* NULL: one walk does it all. */
-static const struct policy *policy_of(const struct link *link, size_t n, enum store_call call)
-{
-    if (call == STORE_REMOVE)
-        return NULL;
-    if (link->spec->growth != 0)
-        return &growing_policy;
-    if (link->spec->window != 0)
-        return &window_policy;
-    return plain_pays(link, n, call) ? &plain_policy : NULL;
-}
-
 void item_call_begin(struct item_call *c, enum store_call call, hibloom *handle, const hibloom_item *items, size_t n)
 {
     struct link *link = &redis_filter_of(handle)->first;
-    const struct policy *policy = policy_of(link, n, call);
 
     c->run = &c->task;
     c->of = NULL;
-    if (policy != NULL)
-        begin_sieve(c, policy, call, link, items, n);
-    else if (call == STORE_REMOVE)
+    if (call == STORE_REMOVE)
         walk_begin_remove(&c->walk, link, items, n);
+    else if (link->spec->growth != 0)
+        begin_sieve(c, &growing_policy, call, link, items, n);
+    else if (link->spec->window != 0)
+        begin_sieve(c, &window_policy, call, link, items, n);
+    else if (plain_pays(link, n, call))
+        begin_sieve(c, &plain_policy, call, link, items, n);
     else if (call == STORE_LOOK)
         walk_begin_look(&c->walk, link, 1, items, n, NULL);
     else

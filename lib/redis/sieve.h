@@ -128,7 +128,8 @@ void sieve_note_found(struct sieve *); /* those whose answer is yes; the others 
 void sieve_await(struct sieve *, struct task *, void (*ended)(struct sieve *));
 void sieve_ask(struct sieve *, struct link *, talk_step *, void (*ended)(struct sieve *));
 void sieve_reach(struct sieve *, uint32_t links, void (*ended)(struct sieve *));
-void sieve_look(struct sieve *, struct link *, uint32_t links, const struct aside *, void (*ended)(struct sieve *));
+void sieve_look(struct sieve *, struct link *, uint32_t links, const hibloom_item *, size_t n, const struct aside *,
+                void (*ended)(struct sieve *));
 void sieve_add(struct sieve *, struct link *, struct slice_add *, void (*ended)(struct sieve *));
 void sieve_set(struct sieve *, struct link *, void (*ended)(struct sieve *));
 void sieve_by_bitmaps(struct sieve *, enum store_call, struct link *, const hibloom_item *, size_t n,

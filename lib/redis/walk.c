@@ -17,13 +17,6 @@ static struct walk *walk_of(struct talk *talk)
     return (struct walk *)talk;
 }
 
-/* The walk goes on with that link: its commands and replies are the link's. False: it has failed in another link, and
- * stays with that one: its words name the keys of it. */
-static bool turn_to(struct walk *walk, uint32_t link)
-{
-    return talk_turn_to(&walk->talk, walk->in[link].link);
-}
-
 /* Tags: a pipeline's number, and above it a run's, or a key's if all runs are in each key. Behind these: */
 static uint32_t tag_of_config(const struct walk *walk)
 {
@@ -230,7 +223,7 @@ static void take(struct talk *talk, uint32_t tag, uint32_t index, const struct r
     }
     const uint32_t guards = guard_replies(walk->in->link), at = answered_run(walk, pipeline, tag, &index);
     if (at == tag_of_aside(walk)) {
-        if (turn_to(walk, walk->aside->of_last ? walk->links - 1 : 0))
+        if (talk_turn_to(talk, walk->in[walk->aside->of_last ? walk->links - 1 : 0].link))
             walk->aside->take(talk, 0, index, reply);
         return;
     }
@@ -239,7 +232,7 @@ static void take(struct talk *talk, uint32_t tag, uint32_t index, const struct r
     const uint32_t i = each_key ? at : run->segment, answer = index - walk->before;
     const uint32_t answers = pipeline->answers[at];
 
-    if (!turn_to(walk, run->link))
+    if (!talk_turn_to(talk, walk->in[run->link].link))
         return;
     if (walk->encoding->proves && reply->type == REDIS_REPLY_INTEGER) {
         take_nothing_done(talk, run, i, reply);
@@ -341,7 +334,7 @@ static void start(struct talk *, struct outbox *);
 
 static void take_root(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
-    if (turn_to(walk_of(talk), tag))
+    if (talk_turn_to(talk, walk_of(talk)->in[tag].link))
         (void)guard_take(talk, 0, index, reply);
 }
 

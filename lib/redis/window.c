@@ -208,29 +208,22 @@ static void looked(struct sieve *s)
 
 static void ask_slices(struct sieve *s)
 {
-    sieve_look(s, s->task.link, redis_links(s->filter), &beside_look, looked);
+    sieve_look(s, s->task.link, redis_links(s->filter), s->left, s->count, &beside_look, looked);
 }
 
-static void slice_read(struct sieve *);
-
+/* The bitmaps of the next slice. If there is no memory for them, asks the slices. */
 static void read_slice(struct sieve *s)
-{
-    unsigned char *has = s->window->has + s->window->read * FLAGS_BYTES(s->chunk);
-
-    sieve_by_bitmaps(s, STORE_LOOK, redis_link(s->filter, s->window->read), s->left, s->count, has, slice_read);
-}
-
-/* If there is no memory for bitmaps, asks the slices. */
-static void slice_read(struct sieve *s)
 {
     if (s->refused) {
         alloc.free(s->window->has);
         s->window->has = NULL;
         ask_slices(s);
-    } else if (++s->window->read < redis_links(s->filter)) {
-        read_slice(s);
-    } else {
+    } else if (s->window->read == redis_links(s->filter)) {
         looked(s);
+    } else {
+        const uint32_t i = s->window->read++;
+        unsigned char *has = s->window->has + i * FLAGS_BYTES(s->chunk);
+        sieve_by_bitmaps(s, STORE_LOOK, redis_link(s->filter, i), s->left, s->count, has, read_slice);
     }
 }
 
