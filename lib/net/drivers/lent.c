@@ -1,11 +1,7 @@
 /* lent.c: the caller's asynchronous connection of hiredis, as the pipe of a store on a loop. See loop.h.
  *
- * Each command has a callback, as answers to its owner come between. A line outlives its node while hiredis still has
- * to call back, with NULL when the connection is gone:
- *
- *     node -> line -> redisAsyncContext     owed: callbacks to come, + 1 while the node
- *       ^      |  ^_______ callbacks __|          has it
- *       |______|                                                                            */
+ * Each command has a callback, as answers to its owner come between. hiredis calls back for all of them, with NULL once
+ * the connection is gone. So the line outlives its store while callbacks are to come. */
 #include "base/alloc.h"
 #include "net/drivers/loop.h"
 
@@ -13,44 +9,39 @@
 #include <string.h>
 
 struct line {
-    struct looped *looped;
-    struct node *node; /* NULL: it was closed */
-    redisAsyncContext *context;
-    size_t owed;
+    struct looped *looped; /* NULL: the store is gone */
+    size_t owed;           /* callbacks to come; */
+    size_t idle;           /* the first of them, which answer nobody: their node was closed, or they were a PING */
     struct reply reply;
     hibloom_status broken; /* it takes no further commands, for this reason; OK: it does */
 };
 
-static void release(struct line *line)
+static struct node *node_of(const struct line *line)
 {
-    if (--line->owed > 0)
-        return;
+    return line->looped->carrier.topology.nodes[0];
+}
+
+static void free_line(struct line *line)
+{
     explicit_bzero(&line->reply, sizeof line->reply); /* a spec, with its seed, may be in it */
     alloc.free(line);
 }
 
-static const char *words_of(const struct line *line)
+/* Commands that hiredis does not take are lost once all answers to the others have come. */
+static hibloom_status outcome(const struct line *line, struct error *error)
 {
-    return line->broken == HIBLOOM_ENOMEM ? "out of memory" : "the connection takes no more commands";
+    if (line->broken == HIBLOOM_OK || line->owed > line->idle)
+        return HIBLOOM_OK;
+    return error_set(error, line->broken, "%s",
+                     line->broken == HIBLOOM_ENOMEM ? "out of memory" : "the connection takes no more commands");
 }
 
-/* hiredis frees the context. */
-static void die(struct line *line)
-{
-    struct looped *l = line->looped;
-    const redisContext *context = &line->context->c;
-    struct error error;
-
-    (void)error_set(&error, HIBLOOM_EIO, "%s", context->err != 0 ? context->errstr : "the connection was closed");
-    l->theirs = NULL;
-    events_lost(&l->carrier, line->node, context->err == REDIS_ERR_OOM ? HIBLOOM_ENOMEM : HIBLOOM_EIO, error.words);
-}
-
-/* It may be the last: the connection takes no further commands. */
 static void take(struct line *line, const redisReply *object)
 {
-    const struct flight *flight = line->node->sent.first;
     struct carrier *c = &line->looped->carrier;
+    struct node *node = node_of(line);
+    const struct flight *flight = node->sent.first;
+    struct error error;
 
     reply_reset(&line->reply);
     if (flight_takes_bulk(flight)) {
@@ -58,27 +49,42 @@ static void take(struct line *line, const redisReply *object)
         line->reply.bulk_room = flight->exchange.bulk_room;
     }
     reply_take_object(&line->reply, object);
-    events_reply(c, line->node, &line->reply, object);
-    if (line->node != NULL && line->broken != HIBLOOM_OK && line->owed == 2)
-        events_lost(c, line->node, line->broken, words_of(line));
+    events_reply(c, node, &line->reply, object);
+    if (node->state != NODE_CLOSED && outcome(line, &error) != HIBLOOM_OK)
+        events_lost(c, node, line->broken, error.words);
+}
+
+/* No answer comes any more: hiredis frees the context. */
+static void die(struct line *line, const redisContext *context)
+{
+    const hibloom_status status = context->err == REDIS_ERR_OOM ? HIBLOOM_ENOMEM : HIBLOOM_EIO;
+    struct error error;
+
+    (void)error_set(&error, status, "%s", context->err != 0 ? context->errstr : "the connection was closed");
+    line->looped->theirs = NULL;
+    if (node_of(line)->state != NODE_CLOSED)
+        events_lost(&line->looped->carrier, node_of(line), status, error.words);
 }
 
 static void on_reply(redisAsyncContext *context, void *object, void *privdata)
 {
     struct line *line = privdata;
     struct looped *l = line->looped;
+    const bool idle = line->idle > 0;
 
-    if (line->node == NULL) { /* and the store may be gone, too */
-        release(line);
+    line->owed--;
+    line->idle -= idle;
+    if (l == NULL) {
+        if (line->owed == 0)
+            free_line(line);
         return;
     }
     looped_enter(l);
     if (object == NULL)
-        die(line);
-    else
+        die(line, &context->c);
+    else if (!idle)
         take(line, object);
-    release(line);
-    looped_settle(l);
+    looped_settle(l); /* the owner may free the store, and so the line */
     looped_leave(l);
 }
 
@@ -90,36 +96,33 @@ static hibloom_status open_line(struct carrier *c, struct node *node, struct err
 
     if (l->theirs == NULL) /* bits are to be taken back, but it has died */
         return error_set(error, HIBLOOM_EIO, "the connection was closed");
-    struct line *line = alloc.calloc(1, sizeof *line);
-    if (line == NULL)
-        return error_set(error, HIBLOOM_ENOMEM, "out of memory");
-    *line = (struct line){.looped = l, .node = node, .context = l->theirs, .owed = 1};
-    node->pipe = line;
+    l->line->broken = HIBLOOM_OK;
+    node->pipe = l->line;
     node->state = NODE_GREETING;
     return HIBLOOM_OK;
 }
 
 static bool takes_commands(const redisAsyncContext *context)
 {
-    return context->err == 0 && (context->c.flags & (REDIS_DISCONNECTING | REDIS_FREEING)) == 0;
+    return context != NULL && context->err == 0 && (context->c.flags & (REDIS_DISCONNECTING | REDIS_FREEING)) == 0;
 }
 
 static bool is_alive(struct node *node)
 {
     const struct line *line = node->pipe;
 
-    return line->broken == HIBLOOM_OK && takes_commands(line->context);
+    return line->broken == HIBLOOM_OK && takes_commands(line->looped->theirs);
 }
 
-/* Commands that hiredis does not take are lost once all answers to the others have come. */
 static void put(struct node *node, const char *bytes, size_t len)
 {
     struct line *line = node->pipe;
+    redisAsyncContext *context = line->looped->theirs;
 
     while (len > 0 && line->broken == HIBLOOM_OK) {
         const size_t one = command_length(bytes, len);
-        if (redisAsyncFormattedCommand(line->context, on_reply, line, bytes, one) != REDIS_OK)
-            line->broken = takes_commands(line->context) ? HIBLOOM_ENOMEM : HIBLOOM_EIO;
+        if (redisAsyncFormattedCommand(context, on_reply, line, bytes, one) != REDIS_OK)
+            line->broken = takes_commands(context) ? HIBLOOM_ENOMEM : HIBLOOM_EIO;
         line->owed += line->broken == HIBLOOM_OK;
         bytes += one;
         len -= one;
@@ -147,21 +150,16 @@ static void put_long(struct node *node, const struct flight *flight)
 /* hiredis writes. If no answer is owed, no event would tell that commands are lost. */
 static hibloom_status flush(struct carrier *c, struct node *node, struct error *error)
 {
-    const struct line *line = node->pipe;
-
-    return line->broken != HIBLOOM_OK && line->owed == 1 ? error_set(error, line->broken, "%s", words_of(line))
-                                                         : HIBLOOM_OK;
+    return outcome(node->pipe, error);
 }
 
 static void close_line(struct carrier *c, struct node *node)
 {
-    struct line *line = node->pipe;
+    struct line *line = ((struct looped *)c)->line;
 
-    if (line == NULL)
-        return;
     node->pipe = NULL;
-    line->node = NULL;
-    release(line);
+    if (line != NULL)
+        line->idle = line->owed;
 }
 
 const struct pipe_class lent_pipes = {open_line, is_alive, put, put_long, flush, close_line};
@@ -173,60 +171,37 @@ hibloom_status lent_check(struct looped *l)
 
     if (!l->store->settings->borrowed)
         return HIBLOOM_OK;
-    if (context == NULL || !takes_commands(context))
+    if (!takes_commands(context))
         return error_set(error, HIBLOOM_EIO, "the borrowed connection is dead");
     if ((context->c.flags & (REDIS_SUBSCRIBED | REDIS_MONITORING)) != 0)
         return error_set(error, HIBLOOM_EINVAL, "the borrowed connection is subscribed, or monitoring");
     return HIBLOOM_OK;
 }
 
-/* ---- Calls that no answer ends ------------------------------------------------------------- */
-
-/* It outlives the store while hiredis still has to call back. */
-struct bell {
-    struct looped *looped; /* NULL: the store is gone */
-    bool rings;
-};
-
-static void on_bell(redisAsyncContext *context, void *object, void *privdata)
-{
-    struct bell *bell = privdata;
-    struct looped *l = bell->looped;
-
-    bell->rings = false;
-    if (l == NULL) {
-        alloc.free(bell);
-        return;
-    }
-    looped_enter(l);
-    if (object == NULL) /* hiredis frees the context */
-        l->theirs = NULL;
-    looped_settle(l);
-    looped_leave(l);
-}
-
 bool lent_begin(struct looped *l)
 {
-    l->bell = alloc.malloc(sizeof *l->bell);
-    if (l->bell != NULL)
-        *l->bell = (struct bell){.looped = l};
-    return l->bell != NULL;
+    l->line = alloc.calloc(1, sizeof *l->line);
+    if (l->line != NULL)
+        l->line->looped = l;
+    return l->line != NULL;
 }
 
-/* If hiredis has no memory for it, that ends the connection. Then they are told as a handle is closed, or the store freed. */
+/* Any callback settles. If hiredis has no memory for one, that ends the connection. Then calls are told as a handle is
+ * closed, or the store freed. */
 void lent_ring(struct looped *l)
 {
     static const char ping[] = "*1\r\n$4\r\nPING\r\n";
 
-    if (!l->bell->rings && l->theirs != NULL && l->carrier.topology.nodes[0]->sent.first == NULL)
-        l->bell->rings = redisAsyncFormattedCommand(l->theirs, on_bell, l->bell, ping, sizeof ping - 1) == REDIS_OK;
+    if (l->line->owed == 0 && l->theirs != NULL &&
+        redisAsyncFormattedCommand(l->theirs, on_reply, l->line, ping, sizeof ping - 1) == REDIS_OK)
+        l->line->idle = ++l->line->owed;
 }
 
 void lent_end(struct looped *l)
 {
-    if (l->bell != NULL && l->bell->rings)
-        l->bell->looped = NULL;
-    else
-        alloc.free(l->bell);
-    l->bell = NULL;
+    if (l->line != NULL && l->line->owed > 0)
+        l->line->looped = NULL;
+    else if (l->line != NULL)
+        free_line(l->line);
+    l->line = NULL;
 }

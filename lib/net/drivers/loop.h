@@ -20,7 +20,7 @@ struct looped {
     uint64_t armed_ms;                /* when the timer rings; 0: it does not */
     bool unsettled;                   /* calls have ended, and wait for the timer */
     struct redisAsyncContext *theirs; /* the caller's, if it is borrowed; NULL once it is dead */
-    struct bell *bell;                /* rings where no answer ends a call (lent.c); NULL: it is not borrowed */
+    struct line *line;                /* its callbacks (lent.c); NULL: it is not borrowed */
     unsigned inside;                  /* events and calls that are under way: it may not be freed */
     bool closing;                     /* it is freed behind the last of them */
     void (*settled)(struct looped *);
