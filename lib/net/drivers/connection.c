@@ -414,27 +414,6 @@ bool connection_is_alive(struct connection *c)
            c->context->reader->pos == c->context->reader->len;
 }
 
-/* A server that refuses a client says why and hangs up. Its words may be here although it takes
- * none of ours. They come after the answers that it still gave, at most those of two pipelines. */
-#define LAST_ANSWERS 10000
-
-static void read_last_error(struct connection *c)
-{
-    struct error last = {.words = ""}; /* one before the last is an answer to one command only */
-
-    c->context->err = 0;
-    c->readable = true;
-    for (unsigned i = 0; i < LAST_ANSWERS && !(c->begun && c->reply.objects); i++) { /* half an object is left */
-        const struct reply *reply = connection_receive(c, NULL, NULL, 0);
-        if (reply == NULL)
-            break;
-        (void)error_set(&last, HIBLOOM_OK, "%s", reply->type == REDIS_REPLY_ERROR ? reply->text : "");
-    }
-    if (last.words[0] != '\0')
-        c->status = settings_explain(c->settings, last.words, &c->error);
-    fail(c, HIBLOOM_EIO, "the server takes no more commands");
-}
-
 void connection_put(struct connection *c, const char *bytes, size_t len)
 {
     if (c->alive && redisAppendFormattedCommand(c->context, bytes, len) != REDIS_OK)
@@ -455,10 +434,11 @@ hibloom_status connection_flush(struct connection *c)
     while (c->alive && !done && !stuck) {
         const size_t before = left_to_send(c);
         const int result = write_bytes(c, &done);
-        if (result != REDIS_OK && (errno == EPIPE || errno == ECONNRESET)) {
-            read_last_error(c);
-        } else if (result != REDIS_OK && errno == EINTR) {
-            c->context->err = 0; /* hiredis gives up on a signal over TLS only, where a borrowed one may block */
+        if (result != REDIS_OK && (errno == EPIPE || errno == ECONNRESET || errno == EINTR)) {
+            /* A server that refuses a client says why and hangs up. Its answers are read first. hiredis gives up on a
+             * signal over TLS only, where a borrowed one may block. */
+            done = errno != EINTR;
+            c->context->err = 0;
             c->context->errstr[0] = '\0';
         } else if (result != REDIS_OK) {
             fail_as_context(c, errno);
