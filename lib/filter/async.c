@@ -220,7 +220,8 @@ void async_close_filter(struct async *async, hibloom *filter)
         while (cancel_one(async, filter))
             ;
         filter_release(filter);
-        looped_settle_later(&async->looped);
+        if (async->looped.loop.timer == NULL)
+            looped_settle(&async->looped);
     }
     filter_release(filter);
     looped_leave(&async->looped);

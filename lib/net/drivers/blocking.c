@@ -21,23 +21,6 @@ struct blocking {
 
 /* ---- Pipes ----------------------------------------------------------------------------- */
 
-/* That of the calls under way, which began together: the latest. */
-static uint64_t deadline_of(const struct blocking *b, const struct node *node)
-{
-    const struct carrier *c = &b->carrier;
-    uint64_t latest = 0;
-
-    if (carrier_checks(c, node))
-        return 0;
-    for (const struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls)) {
-        const uint64_t deadline = call_deadline(c, call);
-        if (deadline == 0)
-            return 0;
-        latest = deadline > latest ? deadline : latest;
-    }
-    return latest;
-}
-
 static hibloom_status open_pipe(struct carrier *c, struct node *node, struct error *error)
 {
     struct connection *connection = node->pipe;
@@ -60,7 +43,7 @@ static hibloom_status flush(struct carrier *c, struct node *node, struct error *
 {
     struct connection *connection = node->pipe;
 
-    connection->deadline = deadline_of((struct blocking *)c, node);
+    connection->deadline = pipes_deadline(c, node);
     connection_start_clock(connection);
     (void)connection_flush(connection);
     return pipes_take_words(connection, error);
@@ -133,10 +116,8 @@ static bool wait_for_some(struct blocking *b)
         return true;
     }
     for (unsigned i = 0; i < count; i++) {
-        struct connection *connection = waited[i]->pipe;
-        connection->deadline = deadline_of(b, waited[i]);
-        ready[i] = connection_events(connection);
-        const uint32_t left = connection_time_left(connection);
+        ready[i] = connection_events(waited[i]->pipe);
+        const uint32_t left = pipes_time_left(&b->carrier, waited[i]);
         least = left < least ? left : least;
     }
     const int polled = poll(ready, count, (int)(patience < least ? patience : least));
@@ -154,7 +135,6 @@ static bool wait_for_some(struct blocking *b)
         /* another one's answers may have closed it, or opened it again */
         if (!pipes_wait(waited[i]) || connection->context == NULL || connection->context->fd != ready[i].fd)
             continue;
-        connection->deadline = deadline_of(b, waited[i]); /* one that failed meanwhile has more time */
         pipes_polled(&b->carrier, waited[i], &ready[i], true);
     }
     if (!is_done(b) && rest_of_sleep(&b->carrier) == 0)

@@ -70,28 +70,6 @@ static bool is_open(const struct node *node)
     return node->state != NODE_CLOSED && node->pipe != NULL && pipe_of(node)->context != NULL;
 }
 
-/* No call waits for a greeting, nor for WAIT, but for what is before and behind them. */
-static const struct flight *first_of(const struct flights *flights)
-{
-    const struct flight *flight = flights->first;
-
-    while (flight != NULL && (flight->kind == FLIGHT_GREETING || flight->kind == FLIGHT_WAIT))
-        flight = flight->next;
-    return flight;
-}
-
-/* That of the call that has waited longest for the node. All wait in a search for the locations, and none for a check. */
-static uint64_t deadline_of(const struct carrier *c, const struct node *node)
-{
-    const struct flights *const waiting[] = {&node->touched, &node->sent, &node->pending};
-    const struct flight *flight = NULL;
-
-    for (size_t i = 0; flight == NULL && i < sizeof waiting / sizeof *waiting; i++)
-        flight = first_of(waiting[i]);
-    const struct call *call = flight != NULL && flight->call != NULL ? flight->call : TAILQ_FIRST(&c->calls);
-    return call != NULL && !carrier_checks(c, node) ? call_deadline(c, call) : 0;
-}
-
 /* A connection that nobody uses has something to say: TLS's own messages, or the server has hung up. */
 static void take_events(struct looped *l, struct node *node, short came)
 {
@@ -105,7 +83,6 @@ static void take_events(struct looped *l, struct node *node, short came)
     }
     const uint64_t answers = connection->answers;
     connection->reads = READS_AT_ONCE;
-    connection->deadline = deadline_of(&l->carrier, node);
     pipes_polled(&l->carrier, node, &(struct pollfd){.revents = came}, false);
     if (!is_open(node) || connection->opening != 0)
         return;
@@ -153,12 +130,6 @@ void looped_settle(struct looped *l)
         if (!l->closing)
             l->settled(l);
     } while (!l->closing && l->loop.watch != NULL && write_put(l));
-}
-
-void looped_settle_later(struct looped *l)
-{
-    if (l->loop.timer == NULL)
-        looped_settle(l);
 }
 
 /* A Sentinel may have answered while the program computed. A loop may ring its timer first, or read another socket. False: a
@@ -218,8 +189,7 @@ static uint64_t watch_all(struct looped *l, uint64_t now)
             events_lost(c, node, HIBLOOM_EIO, "the event loop does not take the connection");
             l->unsettled = true;
         } else if (pipes_wait(node)) {
-            connection->deadline = deadline_of(c, node);
-            due = sooner(due, now + connection_time_left(connection));
+            due = sooner(due, now + pipes_time_left(c, node));
         }
     }
     return due;

@@ -45,9 +45,8 @@ void lent_end(struct looped *);
 void looped_enter(struct looped *);
 void looped_leave(struct looped *);
 
-/* Behind each event: owners are called. By the timer, if there is one. */
+/* Behind each event: owners are called. */
 void looped_settle(struct looped *);
-void looped_settle_later(struct looped *);
 
 /* A call has begun, or has ended early: tells the loop what to wait for. */
 void looped_watch(struct looped *);

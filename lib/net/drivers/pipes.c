@@ -55,6 +55,34 @@ bool pipes_wait(const struct node *node)
     return node->state == NODE_OPENING || node_owes(node);
 }
 
+/* No call waits for a greeting, nor for WAIT, but for what is before and behind them. */
+static const struct flight *first_of(const struct flights *flights)
+{
+    const struct flight *flight = flights->first;
+
+    while (flight != NULL && (flight->kind == FLIGHT_GREETING || flight->kind == FLIGHT_WAIT))
+        flight = flight->next;
+    return flight;
+}
+
+/* All calls wait in a search for the locations, and none for a check. */
+uint64_t pipes_deadline(const struct carrier *c, const struct node *node)
+{
+    const struct flights *const waiting[] = {&node->touched, &node->sent, &node->pending};
+    const struct flight *flight = NULL;
+
+    for (size_t i = 0; flight == NULL && i < sizeof waiting / sizeof *waiting; i++)
+        flight = first_of(waiting[i]);
+    const struct call *call = flight != NULL && flight->call != NULL ? flight->call : TAILQ_FIRST(&c->calls);
+    return call != NULL && !carrier_checks(c, node) ? call_deadline(c, call) : 0;
+}
+
+uint32_t pipes_time_left(const struct carrier *c, struct node *node)
+{
+    pipe_of(node)->deadline = pipes_deadline(c, node);
+    return connection_time_left(pipe_of(node));
+}
+
 void pipes_lose(struct carrier *c, struct node *node)
 {
     const struct error error = pipe_of(node)->error; /* it may be opened again meanwhile */
@@ -87,8 +115,9 @@ void pipes_receive(struct carrier *c, struct node *node, bool until_idle)
 void pipes_polled(struct carrier *c, struct node *node, const struct pollfd *ready, bool until_idle)
 {
     struct connection *connection = pipe_of(node);
-    const bool alive = connection_polled(connection, ready);
 
+    connection->deadline = pipes_deadline(c, node);
+    const bool alive = connection_polled(connection, ready);
     if (node->state != NODE_OPENING) {
         if (!alive || connection->readable)
             pipes_receive(c, node, until_idle);

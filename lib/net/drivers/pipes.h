@@ -23,6 +23,10 @@ hibloom_status pipes_take_words(const struct connection *, struct error *); /* i
 /* Is there anything to wait for? */
 bool pipes_wait(const struct node *);
 
+/* The deadline of the call that has waited longest for the node; 0: none. Of the server, the milliseconds that are left. */
+uint64_t pipes_deadline(const struct carrier *, const struct node *);
+uint32_t pipes_time_left(const struct carrier *, struct node *);
+
 /* Takes the events of poll for a node that waits, without any: is its time over? With `until_idle` it ends early once no
  * call is under way. */
 void pipes_polled(struct carrier *, struct node *, const struct pollfd *, bool until_idle);
