@@ -2,9 +2,7 @@
 #include "net/drivers/connection.h"
 #include "base/clock.h"
 #include "net/drivers/context.h"
-#include "net/drivers/sigpipe.h"
 #include "net/drivers/tls.h"
-#include "resp/refusal.h"
 
 #include <errno.h>
 #include <hiredis/sds.h>
@@ -46,10 +44,8 @@ static void fail(struct connection *c, hibloom_status status, const char *words)
 static void fail_as_context(struct connection *c, int saved)
 {
     struct error error;
-    hibloom_status status = context_failure(c->context, saved, &error);
+    const hibloom_status status = context_failure(c->context, saved, &error);
 
-    if (status == HIBLOOM_EIO && c->answers == 1 && c->first.words[0] != '\0') /* its one answer refuses us */
-        status = settings_explain(c->settings, c->first.words, &error);
     fail(c, status, error.words);
 }
 
@@ -309,16 +305,6 @@ static void read_some(struct connection *c, void *bulk, size_t room)
     }
 }
 
-/* INFO may be refused to a client that is let in: that is not why the connection is lost later. */
-static void note_first(struct connection *c, const char *words)
-{
-    if (c->answers++ > 0)
-        return;
-    const enum refusal refusal = refusal_of(words);
-    const bool unknown = refusal == REFUSAL_UNKNOWN_COMMAND && strstr(words, "INFO") != NULL;
-    (void)error_set(&c->first, HIBLOOM_OK, "%s", refusal == REFUSAL_NOPERM || unknown ? "" : words);
-}
-
 /* Prepares the reply for the next answer, unless that has begun. */
 static void begin(struct connection *c, bool object, void *bulk, size_t room)
 {
@@ -338,8 +324,7 @@ struct reply *connection_receive(struct connection *c, redisReply **object, void
         begin(c, object != NULL, bulk, room);
         redisReply *taken = take(c);
         if (taken != NULL) {
-            const bool error = (object != NULL ? taken->type : c->reply.type) == REDIS_REPLY_ERROR;
-            note_first(c, !error ? "" : object != NULL ? taken->str : c->reply.text);
+            c->answers++;
             if (object != NULL)
                 *object = taken;
             return &c->reply;
@@ -380,7 +365,6 @@ hibloom_status connection_borrow(struct connection *c)
     if (sdslen(context->obuf) == 0 && reader->ridx < 0) {
         c->alive = c->readable = true;
         c->begun = false;
-        c->answers = 0; /* what one call was refused is not why the next one fails */
         install_reader(c);
         deliver_pushes(c);
     }

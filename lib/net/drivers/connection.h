@@ -40,7 +40,6 @@ struct connection {
     uint64_t received;                          /* bytes */
     struct reply reply;                         /* the last one received */
     uint64_t answers;                           /* number since it was made */
-    struct error first;                         /* the first one, if that may refuse the client */
     redisReplyObjectFunctions *their_functions; /* the reader's own, while ours are in */
     void *their_privdata;
 };

@@ -1,4 +1,4 @@
-/* context.c: a context of hiredis is connected. See context.h. */
+/* context.c: a context of hiredis is connected, and used without SIGPIPE. See context.h. */
 #include "net/drivers/context.h"
 #include "net/drivers/tls.h"
 
@@ -6,6 +6,7 @@
 #include <netdb.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 
 /* hiredis keeps only the words of getaddrinfo. A name that cannot be looked up just now (EAI_AGAIN) has others. */
 static bool names_nobody(const redisContext *context)
@@ -34,12 +35,6 @@ hibloom_status context_failure(const redisContext *context, int saved, struct er
     return status;
 }
 
-/* Of a Unix socket, which has no other way to wait. */
-static hibloom_status fail_full(struct error *error)
-{
-    return error_set(error, HIBLOOM_EUNAVAILABLE, "the server's queue of new connections is full");
-}
-
 hibloom_status context_begin(redisContext **out, const struct store_settings *s, const char *host, unsigned port,
                              struct error *error)
 {
@@ -47,8 +42,6 @@ hibloom_status context_begin(redisContext **out, const struct store_settings *s,
     *out = s->uri.kind == URI_UNIX ? redisConnectUnixNonBlock(s->uri.path) : redisConnectNonBlock(host, (int)port);
     if (*out == NULL)
         return error_set(error, HIBLOOM_ENOMEM, "out of memory");
-    if ((*out)->err != 0 && s->uri.kind == URI_UNIX && errno == EAGAIN)
-        return fail_full(error);
     return (*out)->err != 0 ? context_failure(*out, errno, error) : HIBLOOM_OK;
 }
 
@@ -60,11 +53,41 @@ hibloom_status context_connected(const redisContext *context, struct error *erro
 
     if (getsockopt(context->fd, SOL_SOCKET, SO_ERROR, &failed, &len) != 0)
         failed = errno;
+    if (failed == 0 && getpeername(context->fd, (struct sockaddr *)&peer, &peer_len) != 0)
+        failed = errno; /* a Unix socket whose queue of new connections is full, which hiredis 1.0 does not tell */
     if (failed == ETIMEDOUT)
         return error_set(error, HIBLOOM_ETIMEDOUT, "timed out connecting");
-    if (failed != 0)
-        return error_set(error, HIBLOOM_EIO, "%s", strerror(failed));
-    if (getpeername(context->fd, (struct sockaddr *)&peer, &peer_len) != 0 && errno == ENOTCONN)
-        return fail_full(error); /* hiredis from 1.0 on has waited for it */
-    return HIBLOOM_OK;
+    return failed != 0 ? error_set(error, HIBLOOM_EIO, "%s", strerror(failed)) : HIBLOOM_OK;
+}
+
+/* ---- SIGPIPE ---- */
+
+static sigset_t only_sigpipe(void)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGPIPE);
+    return set;
+}
+
+void sigpipe_block(struct sigpipe *before)
+{
+    const sigset_t pipe = only_sigpipe();
+
+    sigpending(&before->pending);
+    pthread_sigmask(SIG_BLOCK, &pipe, &before->mask);
+}
+
+void sigpipe_unblock(const struct sigpipe *before, bool failed)
+{
+    static const struct timespec at_once = {0, 0};
+    const sigset_t pipe = only_sigpipe();
+    const int saved = errno;
+
+    if (failed && !sigismember(&before->pending, SIGPIPE))
+        while (sigtimedwait(&pipe, NULL, &at_once) < 0 && errno == EINTR)
+            ;
+    pthread_sigmask(SIG_SETMASK, &before->mask, NULL);
+    errno = saved;
 }

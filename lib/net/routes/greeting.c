@@ -115,10 +115,13 @@ static bool is_master(const redisReply *role)
            strcmp(role->element[0]->str, "master") == 0;
 }
 
-/* May be left out by those who must not ask, and by proxies, which are no server themselves. */
-static bool is_optional(enum greeting_step step)
+/* Some users must not ask, and proxies are no server themselves: they go without. If a password is missing, the call itself
+ * gets that error. But in protected mode the server hangs up behind these words. */
+static bool may_be_refused(enum greeting_step step, const char *words)
 {
-    return step == GREETING_NAME || step == GREETING_ROLE || step == GREETING_INFO;
+    const bool optional = step == GREETING_NAME || step == GREETING_ROLE || step == GREETING_INFO;
+
+    return optional && strncmp(words, "DENIED ", 7) != 0 && refusal_status(refusal_of(words)) != HIBLOOM_EUNAVAILABLE;
 }
 
 hibloom_status greeting_take(struct greeting *g, const struct store_settings *s, uint32_t i, const redisReply *reply,
@@ -127,12 +130,9 @@ hibloom_status greeting_take(struct greeting *g, const struct store_settings *s,
     const enum greeting_step step = g->step[i];
 
     if (reply->type == REDIS_REPLY_ERROR) {
-        const hibloom_status status = refusal_status(refusal_of(reply->str));
-        /* if the client must authenticate first, the call itself gets that error */
-        if (step == GREETING_AUTH && g->role == NODE_SENTINEL)
+        if (step == GREETING_AUTH ? g->role == NODE_SENTINEL : may_be_refused(step, reply->str))
             return HIBLOOM_OK;
-        return is_optional(step) && status != HIBLOOM_EUNAVAILABLE ? HIBLOOM_OK
-                                                                   : settings_explain(s, reply->str, error);
+        return settings_explain(s, reply->str, error);
     }
     if (step == GREETING_INFO && reply->type == REDIS_REPLY_STRING)
         read_info(g, reply);
