@@ -6,7 +6,6 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "net/drivers/pipes.h"
-#include "net/flights/setup.h"
 
 #include <poll.h>
 #include <time.h>
@@ -35,7 +34,7 @@ static hibloom_status open_pipe(struct carrier *c, struct node *node, struct err
     connection->borrowed = true;
     node->state = connection_borrow(connection) == HIBLOOM_OK ? NODE_GREETING : NODE_CLOSED;
     if (node->state == NODE_GREETING)
-        setup_note_network(c, connection->context->fd);
+        events_note_network(c, connection->context->fd);
     return pipes_take_words(connection, error);
 }
 
@@ -244,7 +243,7 @@ static void reach(struct talk *talk, struct outbox *outbox)
 
 static void close_store(struct redis_store *store)
 {
-    setup_free((struct carrier *)store);
+    events_free((struct carrier *)store);
 }
 
 hibloom_status blocking_make(hibloom_store **out, struct store_settings *settings, struct redisContext *theirs)
@@ -261,7 +260,7 @@ hibloom_status blocking_make(hibloom_store **out, struct store_settings *setting
     b->carrier.store.run_all = run_all;
     b->carrier.store.close = close_store;
     b->carrier.timed = true;
-    if (!setup_make(&b->carrier, settings, &pipes))
+    if (!events_make(&b->carrier, settings, &pipes))
         return HIBLOOM_ENOMEM;
     return theirs != NULL ? HIBLOOM_OK : run(&b->carrier.store, &(struct talk){.step = reach}.task);
 }
