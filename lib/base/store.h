@@ -1,8 +1,8 @@
 /* store.h: the functions of a store for a filter.
  *
- * filter.c checks what the caller said; a store does the rest, by its table of functions. The table is for calls that
- * wait: on a loop how.c begins the same tasks. They take items, and each store computes positions (positions.h)
- * when it wants them. The memory store prefetches bits; the Redis store overlaps pipelines. */
+ * filter.c checks what the caller said; a store does the rest. That in memory does it by its table of functions; in Redis
+ * it is tasks (filter/how.c). Both take items, and compute positions (positions.h) when they want them. The memory
+ * store prefetches bits; the Redis store overlaps pipelines. */
 #ifndef HIBLOOM_STORE_H
 #define HIBLOOM_STORE_H
 
@@ -70,22 +70,22 @@ enum links_goal {
 struct request;
 
 struct store_class {
+    void (*close)(hibloom *);
+    void (*free)(hibloom_store *);
+    hibloom_status (*near_cache)(hibloom *, uint64_t max_age_ms); /* NULL: all its bits are near */
+    /* The rest is that of a store in memory; NULL: these are tasks. */
     hibloom_status (*links)(hibloom *, enum links_goal, const struct request *wanted, uint64_t number,
-                            struct store_count *); /* of LINKS_COUNT; in memory NULL will do for the others */
+                            struct store_count *); /* of LINKS_COUNT; NULL will do for the others */
     /* Items are valid, and there is one at least. */
     hibloom_status (*items)(hibloom *, enum store_call, const hibloom_item *, size_t n, bool *answers);
-    hibloom_status (*near_cache)(hibloom *, uint64_t max_age_ms); /* NULL: all its bits are near */
-    /* The next four are those of a store in memory; NULL: they are tasks (lib/filter/whole.h).
-     * Takes the place of `old`, a handle of what has that name now; NULL: nothing. */
+    hibloom_status (*list)(hibloom_store *, const char *pattern, hibloom_list_fn *, void *data);
+    /* Takes the place of `old`, a handle of what has that name now; NULL: nothing. */
     hibloom_status (*replace)(hibloom *, const char *name, hibloom *old);
     uint32_t (*count_links)(const hibloom *);
     /* A piece: at most STORE_PIECE bytes, within the bits of its key. Read copies it out. Merge sets its set bits
      * and clears none; it adds counters. */
     hibloom_status (*read)(hibloom *, const struct piece *, unsigned char *out);
     hibloom_status (*merge)(hibloom *, const struct piece *, const unsigned char *bits);
-    void (*close)(hibloom *);
-    hibloom_status (*list)(hibloom_store *, const char *pattern, hibloom_list_fn *, void *data);
-    void (*free)(hibloom_store *);
 };
 
 struct store_settings; /* lib/net's */
@@ -102,7 +102,7 @@ struct hibloom_store {
 
 static inline bool store_is_in_memory(const hibloom_store *of)
 {
-    return of->class->read != NULL;
+    return of->class->links != NULL;
 }
 
 /* Does a call that fails leave no words? Many threads may look up in memory at once; on a loop there is one. */

@@ -1,4 +1,4 @@
-/* async.c: a store on an event loop: how it comes to be and goes, and which functions it calls. See async.h. */
+/* async.c: calls from their begin to their end; how a store on an event loop comes to be and goes. See async.h. */
 #include "filter/async.h"
 #include "base/alloc.h"
 #include "filter/handle.h"
@@ -107,13 +107,10 @@ hibloom_status async_may_call(struct async *async, const struct how *how, size_t
         return error_set(error_of(async), HIBLOOM_EBUSY,
                          "%zu items are in flight, and in_flight= allows %zu: call again after a done", async->items,
                          async->limit);
-    if (!how_is_task(async->looped.store) && async->spare_ended == NULL &&
-        (async->spare_ended = alloc.malloc(sizeof *async->spare_ended)) == NULL)
-        return error_set(error_of(async), HIBLOOM_ENOMEM, "out of memory");
     return lent_check(&async->looped);
 }
 
-void async_accept(struct work *work)
+void work_accept(struct work *work)
 {
     TAILQ_INSERT_TAIL(&work->async->works, work, in_works);
     filter_hold(work->filter);
@@ -121,22 +118,44 @@ void async_accept(struct work *work)
     work->async->items += weight(work->n);
 }
 
-void async_end(struct work *work)
+void work_ended(struct work *work)
 {
     TAILQ_INSERT_TAIL(&work->async->ended, work, in_ended);
     work->async->looped.unsettled = true;
 }
 
-void *async_new_work(struct async *async, const struct how *how, size_t size, size_t n,
-                     hibloom_status (*finish_fn)(struct work *, hibloom_status))
+hibloom_status work_end(struct work *work, hibloom_status status)
 {
-    struct work *work = size > 0 ? alloc.malloc(size) : NULL;
+    struct async *async = work->async;
+
+    if (async == NULL)
+        return status;
+    if (status != HIBLOOM_OK) {
+        alloc.free(work);
+        return status;
+    }
+    work->finish = NULL;
+    work_accept(work);
+    work_ended(work);
+    looped_watch(&async->looped);
+    return HIBLOOM_OK;
+}
+
+void *work_make(hibloom_store *store, const struct how *how, void *here, size_t size, size_t n,
+                hibloom_status (*finish_fn)(struct work *, hibloom_status))
+{
+    struct work *work = store->async == NULL ? here : size > 0 ? alloc.malloc(size) : NULL;
 
     if (work == NULL)
-        (void)error_set(error_of(async), HIBLOOM_ENOMEM, "out of memory");
+        (void)error_set(&store->error, HIBLOOM_ENOMEM, "out of memory");
     else
-        *work = (struct work){
-            .async = async, .done = how->done, .data = how->data, .told = how->told, .n = n, .finish = finish_fn};
+        *work = (struct work){.store = store,
+                              .async = store->async,
+                              .done = how->done,
+                              .data = how->data,
+                              .told = how->told,
+                              .n = n,
+                              .finish = finish_fn};
     return work;
 }
 
@@ -153,12 +172,27 @@ static hibloom_status refuse(struct work *work)
     return status;
 }
 
-hibloom_status async_begin(struct work *work, struct task *task)
+/* A task, and those that follow it. */
+static hibloom_status wait_for(struct work *work, struct task *task)
+{
+    struct redis_store *store = (struct redis_store *)work->store;
+    hibloom_status status = HIBLOOM_OK;
+
+    for (; task != NULL; task = work->next) {
+        work->next = NULL;
+        status = work->finish(work, store->run(store, task));
+    }
+    return status;
+}
+
+hibloom_status work_go(struct work *work, struct task *task)
 {
     struct async *async = work->async;
-    struct carrier *c = &async->looped.carrier;
 
-    async_accept(work);
+    if (async == NULL)
+        return wait_for(work, task);
+    struct carrier *c = &async->looped.carrier;
+    work_accept(work);
     if (work->filter != NULL && work->filter->closing) /* a part of a call over many */
         task_fail(task, HIBLOOM_ECANCELED, "the handle is being closed");
     events_begin(c, &work->call, task);
@@ -232,8 +266,7 @@ static void unmake(struct looped *looped)
     struct async *async = (struct async *)looped;
     struct store_settings *settings = looped->store->settings;
 
-    alloc.free(async->spare_ended);
-    if (!how_is_task(looped->store))
+    if (store_is_in_memory(looped->store))
         looped->store->class->free(looped->store);
     alloc.free(async);
     settings_free(settings);

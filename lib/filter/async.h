@@ -1,9 +1,9 @@
-/* async.h: a store on an event loop, and its calls, which are works.
+/* async.h: calls, which are works; and a store on an event loop.
  *
- *   a call -> its work: arguments, results, owner's function -> its task, which the loop carries
- *          -> the task has ended -> finish: results -> the owner's function
+ *   a call -> its work: arguments, results, owner's function -> its task, which the store carries
+ *          -> the task has ended -> finish: results -> the owner's function, if it is on a loop
  *
- * A store in memory has no tasks: its works have ended when they begin (how_end). */
+ * A store in memory has no tasks: its works have ended when they begin (work_end). */
 #ifndef HIBLOOM_FILTER_ASYNC_H
 #define HIBLOOM_FILTER_ASYNC_H
 
@@ -15,26 +15,26 @@ TAILQ_HEAD(works, work);
 
 struct async {
     struct looped looped;
-    struct works works;       /* whose functions are still to be called */
-    struct works ended;       /* those that are no tasks, and have ended: they wait for the timer */
-    struct work *spare_ended; /* of a store in memory, for the call that is being made */
-    size_t items, limit;      /* of calls under way; at most */
+    struct works works;  /* whose functions are still to be called */
+    struct works ended;  /* those that are no tasks, and have ended: they wait for the timer */
+    size_t items, limit; /* of calls under way; at most */
 };
 
-/* A call that was accepted. Its task lies behind it. */
+/* A call. Its task lies behind it. */
 struct work {
     union {
         struct call call;
         TAILQ_ENTRY(work) in_ended; /* of a work that is no task */
     };
-    struct async *async;
+    hibloom_store *store;
+    struct async *async;     /* NULL: the store's calls wait */
     hibloom *filter, *other; /* it uses them; NULL: none */
-    hibloom_done_fn *done;   /* NULL: it was called, or is not to be: results go nowhere */
+    hibloom_done_fn *done;   /* NULL: it waits; on a loop: it was called, or is not to be, and results go nowhere */
     void *data;
     uint64_t *told; /* as in struct how, while there is a done */
     TAILQ_ENTRY(work) in_works;
     size_t n; /* items */
-    /* Ends the task; hands the results over. Returns the call's status. NULL: there is nothing to do. */
+    /* Behind the task: hands the results over. Returns the call's status. NULL: there is nothing to do. */
     hibloom_status (*finish)(struct work *, hibloom_status);
     struct task *next; /* begins behind the one that has ended; NULL: none */
 };
@@ -42,16 +42,26 @@ struct work {
 /* May a call of n items be made now? */
 hibloom_status async_may_call(struct async *, const struct how *, size_t n);
 
-/* Makes a call's work. Size 0 stands for more than memory can have. NULL: out of memory. */
-void *async_new_work(struct async *, const struct how *, size_t size, size_t n,
-                     hibloom_status (*finish)(struct work *, hibloom_status));
+/* Makes a call's work: `here`, if the call waits. Size 0 stands for more than memory can have. NULL: out of memory. */
+void *work_make(hibloom_store *, const struct how *, void *here, size_t size, size_t n,
+                hibloom_status (*finish)(struct work *, hibloom_status));
 
-/* OK: accepted. Else it has failed at once, and its function is not called. */
-hibloom_status async_begin(struct work *, struct task *);
+/* Its caller gets the results. */
+static inline bool work_is_wanted(const struct work *work)
+{
+    return work->async == NULL || work->done != NULL;
+}
 
-/* The work is none of the carrier's. It is accepted; later it has ended. */
-void async_accept(struct work *);
-void async_end(struct work *);
+/* Its task is carried out; one that waits has ended then. OK: also that it is accepted. Else it has failed at once, and its
+ * function is not called. */
+hibloom_status work_go(struct work *, struct task *);
+
+/* It has ended at once, as no task, and its results are handed over. Its status; on a loop its function is called later. */
+hibloom_status work_end(struct work *, hibloom_status);
+
+/* The two halves of that: it is accepted; later it has ended. */
+void work_accept(struct work *);
+void work_ended(struct work *);
 
 void async_close_filter(struct async *, hibloom *);
 void async_free(struct async *);

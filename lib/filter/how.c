@@ -26,26 +26,6 @@ hibloom_status how_check(hibloom_store *store, const hibloom *filter, const stru
     return store->async != NULL ? async_may_call(store->async, how, n) : HIBLOOM_OK;
 }
 
-bool how_is_task(const hibloom_store *store)
-{
-    return store->async != NULL && store == &store->async->looped.carrier.store.base;
-}
-
-hibloom_status how_end(hibloom_store *store, hibloom *filter, hibloom_status status, const struct how *how)
-{
-    struct async *async = store->async;
-
-    if (async == NULL || status != HIBLOOM_OK)
-        return status;
-    struct work *work = async->spare_ended;
-    async->spare_ended = NULL;
-    *work = (struct work){.async = async, .filter = filter, .done = how->done, .data = how->data};
-    async_accept(work);
-    async_end(work);
-    looped_watch(&async->looped);
-    return HIBLOOM_OK;
-}
-
 /* ---- The whole filter ----------------------------------------------------------------------- */
 
 struct links_work {
@@ -93,7 +73,7 @@ static hibloom_status finish_links(struct work *work, hibloom_status status)
 {
     struct links_work *own = (struct links_work *)work;
     hibloom *filter = work->filter;
-    bool wanted = work->done != NULL;
+    bool wanted = work_is_wanted(work);
     const bool busy = wanted && status == HIBLOOM_OK && own->call.made != NULL && filter != NULL && filter->uses > 1;
 
     task_release(&own->links.task);
@@ -106,24 +86,26 @@ static hibloom_status finish_links(struct work *work, hibloom_status status)
 
 hibloom_status how_links(hibloom_store *store, const struct links_args *call, const struct how *how)
 {
+    const bool at_once = store_is_in_memory(store);
     hibloom *filter = call->made != NULL ? call->made : call->filter;
     struct store_count count;
+    struct links_work here,
+        *own = work_make(store, how, &here, at_once ? sizeof own->work : sizeof *own, 0, finish_links);
 
-    if (!how_is_task(store)) {
-        const hibloom_status status = store->class->links(filter, call->goal, call->wanted, call->ms, &count);
-        return how_end(store, call->filter, hand_over(call, status, &count, true), how);
-    }
-    struct links_work *own = async_new_work(store->async, how, sizeof *own, 0, finish_links);
     if (own == NULL) {
         filter_free(call->made);
         return HIBLOOM_ENOMEM;
     }
     own->work.filter = call->filter;
+    if (at_once) {
+        const hibloom_status status = store->class->links(filter, call->goal, call->wanted, call->ms, &count);
+        return work_end(&own->work, hand_over(call, status, &count, true));
+    }
     own->call = *call;
     if (call->wanted != NULL)
         own->wanted = *call->wanted;
     links_begin(&own->links, call->goal, filter, call->wanted != NULL ? &own->wanted : NULL, call->ms);
-    return async_begin(&own->work, &own->links.task);
+    return work_go(&own->work, &own->links.task);
 }
 
 /* ---- Items ------------------------------------------------------------------------------------ */
@@ -140,47 +122,63 @@ static hibloom_status finish_items(struct work *work, hibloom_status status)
 {
     struct items_work *own = (struct items_work *)work;
 
-    item_call_end(&own->call, work->done != NULL && status == HIBLOOM_OK ? own->answers : NULL);
+    item_call_end(&own->call, work_is_wanted(work) && status == HIBLOOM_OK ? own->answers : NULL);
     return status;
 }
 
-/* NULL: out of memory. */
-static struct items_work *copy_items(struct async *async, const struct how *how, const hibloom_item *items, size_t n)
+/* The bytes of a work and of what is copied behind it; 0: more than memory can have. */
+static size_t size_with(const hibloom_item *items, size_t n)
 {
-    size_t size = sizeof(struct items_work);
+    size_t size;
     bool fits = !__builtin_mul_overflow(n, sizeof *items, &size) &&
                 !__builtin_add_overflow(size, sizeof(struct items_work), &size);
 
     for (size_t i = 0; i < n; i++)
         fits = fits && !__builtin_add_overflow(size, items[i].len, &size);
-    struct items_work *own = async_new_work(async, how, fits ? size : 0, n, finish_items);
-    if (own == NULL)
-        return NULL;
+    return fits ? size : 0;
+}
+
+static const hibloom_item *copy_items(struct items_work *own, const hibloom_item *items, size_t n)
+{
     char *at = (char *)(own->items + n);
+
     for (size_t i = 0; i < n; i++) {
         own->items[i] = (hibloom_item){at, items[i].len};
         if (items[i].len > 0)
             memcpy(at, items[i].data, items[i].len);
         at += items[i].len;
     }
-    return own;
+    return own->items;
+}
+
+static hibloom_status items_at_once(hibloom *filter, enum store_call call, const hibloom_item *items, size_t n,
+                                    bool *answers)
+{
+    return n > 0 ? filter->store->class->items(filter, call, items, n, answers) : HIBLOOM_OK;
 }
 
 hibloom_status how_items(hibloom *filter, enum store_call call, const hibloom_item *items, size_t n, bool *answers,
                          const struct how *how)
 {
-    if (!how_is_task(filter->store)) {
-        const hibloom_status status = n > 0 ? filter->store->class->items(filter, call, items, n, answers) : HIBLOOM_OK;
-        return how_end(filter->store, filter, status, how);
-    }
-    struct items_work *own = copy_items(filter->store->async, how, items, n);
+    hibloom_store *store = filter->store;
+    const bool at_once = store_is_in_memory(store), waits = store->async == NULL;
+    struct items_work here, *own;
 
+    if (waits && (at_once || n == 0))
+        return items_at_once(filter, call, items, n, answers);
+    own = work_make(store, how, &here,
+                    at_once ? sizeof own->work
+                    : waits ? sizeof *own
+                            : size_with(items, n),
+                    at_once ? 0 : n, finish_items);
     if (own == NULL)
         return HIBLOOM_ENOMEM;
     own->work.filter = filter;
+    if (at_once)
+        return work_end(&own->work, items_at_once(filter, call, items, n, answers));
     own->answers = answers;
-    item_call_begin(&own->call, call, filter, own->items, n);
-    return async_begin(&own->work, own->call.run);
+    item_call_begin(&own->call, call, filter, waits ? items : copy_items(own, items, n), n);
+    return work_go(&own->work, own->call.run);
 }
 
 /* ---- Names ------------------------------------------------------------------------------------ */
@@ -193,56 +191,42 @@ struct list_work {
     char pattern[];
 };
 
-/* A task for each page. Between two names its owner's function may even free the store: then done is NULL. */
+/* A task for each page. Between two names its owner's function may even free the store: then it is not wanted. */
 static hibloom_status finish_list(struct work *work, hibloom_status status)
 {
     struct list_work *own = (struct list_work *)work;
     bool wanted = status == HIBLOOM_OK;
 
-    for (const char *name; wanted && work->done != NULL && (name = listing_next(own->listing)) != NULL;)
+    for (const char *name; wanted && work_is_wanted(work) && (name = listing_next(own->listing)) != NULL;)
         wanted = own->each(name, own->each_data);
-    if (wanted && work->done != NULL && !listing_is_over(own->listing))
+    if (wanted && work_is_wanted(work) && !listing_is_over(own->listing))
         work->next = listing_begin(own->listing);
     else
         alloc.free(own->listing);
     return status;
 }
 
-struct listed {
-    struct async *async;
-    hibloom_list_fn *each;
-    void *data;
-};
-
 static bool list_one(const char *name, void *data)
 {
-    const struct listed *listed = data;
+    const struct list_work *own = data;
 
-    return listed->each(name, listed->data) && !listed->async->looped.closing;
+    return own->each(name, own->each_data) && (own->work.async == NULL || !own->work.async->looped.closing);
 }
 
-/* Its owner's function may make calls in the middle of it, and free the store. */
-static hibloom_status list_at_once(hibloom_store *store, const char *pattern, hibloom_list_fn *each, void *each_data,
-                                   const struct how *how)
+/* In memory. Its owner's function may make calls in the middle of it, and free the store. */
+static hibloom_status list_at_once(struct list_work *own, const char *pattern)
 {
-    struct async *async = store->async;
-    struct listed listed = {async, each, each_data};
+    hibloom_store *store = own->work.store;
+    struct async *async = own->work.async;
 
-    if (async == NULL)
-        return store->class->list(store, pattern, each, each_data);
-    struct work *own = async->spare_ended; /* calls of `each` have theirs */
-    async->spare_ended = NULL;
-    looped_enter(&async->looped);
-    hibloom_status status = store->class->list(store, pattern, list_one, &listed);
-    if (async->looped.closing) {
-        alloc.free(own);
+    if (async != NULL)
+        looped_enter(&async->looped);
+    hibloom_status status = store->class->list(store, pattern, list_one, own);
+    if (async != NULL && async->looped.closing)
         status = HIBLOOM_ECANCELED;
-    } else {
-        alloc.free(async->spare_ended);
-        async->spare_ended = own;
-        status = how_end(store, NULL, status, how);
-    }
-    looped_leave(&async->looped);
+    status = work_end(&own->work, status);
+    if (async != NULL)
+        looped_leave(&async->looped);
     return status;
 }
 
@@ -250,20 +234,17 @@ hibloom_status how_list(hibloom_store *store, const char *pattern, hibloom_list_
                         const struct how *how)
 {
     const size_t len = strlen(pattern) + 1;
-
-    if (!how_is_task(store))
-        return list_at_once(store, pattern, each, each_data, how);
-    struct list_work *own = async_new_work(store->async, how, sizeof *own + len, 0, finish_list);
+    struct list_work here, *own = work_make(store, how, &here, sizeof *own + len, 0, finish_list);
 
     if (own == NULL)
         return HIBLOOM_ENOMEM;
-    memcpy(own->pattern, pattern, len);
     own->each = each;
     own->each_data = each_data;
-    own->listing = listing_make((struct redis_store *)store, own->pattern);
-    if (own->listing == NULL) {
-        alloc.free(own);
-        return error_set(&store->error, HIBLOOM_ENOMEM, "out of memory");
-    }
-    return async_begin(&own->work, listing_begin(own->listing));
+    if (store_is_in_memory(store))
+        return list_at_once(own, pattern);
+    own->listing = listing_make((struct redis_store *)store,
+                                store->async != NULL ? memcpy(own->pattern, pattern, len) : pattern);
+    if (own->listing == NULL)
+        return work_end(&own->work, error_set(&store->error, HIBLOOM_ENOMEM, "out of memory"));
+    return work_go(&own->work, listing_begin(own->listing));
 }

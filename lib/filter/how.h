@@ -1,8 +1,8 @@
 /* how.h: how a call ends: it waits, or its function is called later, from a loop.
  *
- *   hibloom_X, hibloom_async_X -> one function, which is told how -> checks -> a task
+ *   hibloom_X, hibloom_async_X -> one function, which is told how -> checks -> a work (async.h) -> its task
  *                                     waits: the store runs it
- *                                     later: a work has it (async.h) -> its owner's function
+ *                                     later: its loop carries it -> the owner's function
  *
  * A store in memory has no tasks. There the call is made at once, and only its function waits for the loop. */
 #ifndef HIBLOOM_FILTER_HOW_H
@@ -24,12 +24,6 @@ struct how {
 
 /* May a call of n items be made so on this store, and on this handle of it? NULL: on none, or on several. */
 hibloom_status how_check(hibloom_store *, const hibloom *, const struct how *, size_t n);
-
-/* Does the store's loop carry tasks? */
-bool how_is_task(const hibloom_store *);
-
-/* The call was made at once. Its status; on a loop its function is called later. */
-hibloom_status how_end(hibloom_store *, hibloom *, hibloom_status, const struct how *);
 
 /* ---- Calls that are one task, once how_check allows them --------------------------------------- */
 

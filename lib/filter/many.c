@@ -123,11 +123,16 @@ static hibloom_status finish(struct work *work, hibloom_status status)
     return status;
 }
 
-/* It did not come about, or has ended. */
-static void unmake(struct many *m)
+/* It did not come about, or has ended at once. */
+static hibloom_status end(struct many *m, hibloom_status status)
 {
+    const bool waits = m->work.async == NULL;
+
     explicit_bzero(&m->wanted, sizeof m->wanted);
-    alloc.free(m);
+    status = work_end(&m->work, status);
+    if (waits)
+        alloc.free(m);
+    return status;
 }
 
 /* NULL: out of memory. */
@@ -140,7 +145,7 @@ static struct many *make(hibloom_store *store, size_t n, hibloom_status *each, c
 
     if (__builtin_mul_overflow(n, room, &size) || __builtin_add_overflow(size, sizeof *m, &size))
         return NULL;
-    m = how_is_task(store) ? async_new_work(store->async, how, size, 0, finish) : alloc.malloc(size);
+    m = work_make(store, how, store->async == NULL ? alloc.malloc(size) : NULL, size, 0, finish);
     if (m == NULL)
         return NULL;
     memset((char *)m + sizeof m->work, 0, size - sizeof m->work);
@@ -281,7 +286,7 @@ static void make_parts(struct many *m)
 static void end_one(struct many *m)
 {
     if (--m->left == 0)
-        async_end(&m->work);
+        work_ended(&m->work);
 }
 
 static void part_done(hibloom_status status, void *part)
@@ -315,7 +320,7 @@ static void begin_works(struct many *m)
     struct looped *looped = &m->store->async->looped;
 
     m->left = m->parts_n + 1;
-    async_accept(&m->work);
+    work_accept(&m->work);
     events_gather(&looped->carrier);
     for (size_t i = 0; i < m->parts_n; i++)
         begin_work(&m->parts[i]);
@@ -325,25 +330,21 @@ static void begin_works(struct many *m)
 }
 
 /* All parts are known. If the caller wants no `each`, one failure is enough. */
-static hibloom_status go(struct many *m, const struct how *how)
+static hibloom_status go(struct many *m)
 {
     const bool failed = result(m) != HIBLOOM_OK && m->each == NULL;
-    hibloom_store *store = m->store;
-    hibloom_status status;
 
     for (size_t i = 0; i < m->parts_n && failed && m->opened != NULL; i++)
         filter_free(m->parts[i].filter);
-    if (how_is_task(store) && !failed) {
+    if (!failed && store_is_in_memory(m->store)) {
+        make_parts(m);
+    } else if (!failed && m->work.async != NULL) {
         begin_works(m);
         return HIBLOOM_OK;
-    }
-    if (!failed && store_is_in_memory(store))
-        make_parts(m);
-    else if (!failed && m->parts_n > 0)
+    } else if (!failed && m->parts_n > 0) {
         run_parts(m);
-    status = hand_over(m, true);
-    unmake(m);
-    return failed ? status : how_end(store, NULL, status, how);
+    }
+    return end(m, hand_over(m, true));
 }
 
 /* ---- Pairs ------------------------------------------------------------------------------------- */
@@ -414,7 +415,7 @@ static hibloom_status call_pairs(const hibloom_pair *pairs, size_t n, enum store
     m->out = out;
     m->answers = out != NULL ? m->answers : NULL;
     sort_pairs(m, pairs);
-    return go(m, how);
+    return go(m);
 }
 
 hibloom_status hibloom_add_pairs(const hibloom_pair *pairs, size_t n, bool *is_new, hibloom_status *each)
@@ -471,12 +472,10 @@ static hibloom_status open_many(hibloom **out, hibloom_store *store, const char 
         return refuse(store, each, n, HIBLOOM_ENOMEM);
     m->out_opened = out;
     status = filter_want(store, "", &m->wanted, spec, false);
-    if (status != HIBLOOM_OK) {
-        unmake(m);
-        return refuse(store, each, n, status);
-    }
+    if (status != HIBLOOM_OK)
+        return refuse(store, each, n, end(m, status));
     make_handles(m, names, spec);
-    return go(m, how);
+    return go(m);
 }
 
 hibloom_status hibloom_open_many(hibloom **out, hibloom_store *store, const char *const *names, size_t n,

@@ -157,18 +157,7 @@ static void begin(struct whole *w, whole_begin_fn *begin_call, const struct whol
     begin_call(w, args);
 }
 
-static hibloom_status run(struct whole *w)
-{
-    struct redis_store *redis = (struct redis_store *)w->store;
-
-    if (!task_has_failed(&w->task) && !store_is_in_memory(w->store))
-        (void)redis->run(redis, &w->task);
-    else if (!task_has_failed(&w->task))
-        (void)task_next(&w->task, NULL); /* it sends nothing */
-    return end(w, true);
-}
-
-/* On a loop. */
+/* The texts are of one on a loop. */
 struct whole_work {
     struct work work;
     struct whole whole;
@@ -178,25 +167,25 @@ struct whole_work {
 
 static hibloom_status finish(struct work *work, hibloom_status status)
 {
-    return end(&((struct whole_work *)work)->whole, work->done != NULL);
+    return end(&((struct whole_work *)work)->whole, work_is_wanted(work));
 }
 
 /* NULL: out of memory. */
-static struct whole_work *new_work(struct async *async, const struct whole_args *args, const struct how *how)
+static struct whole_work *make(struct whole_work *here, hibloom_store *store, const struct whole_args *args,
+                               const struct how *how)
 {
-    size_t len[2], size = sizeof(struct whole_work);
+    size_t len[2], size = sizeof *here;
 
     for (int i = 0; i < 2; i++)
         size += len[i] = args->text[i] != NULL ? strlen(args->text[i]) + 1 : 0;
-    struct whole_work *own = async_new_work(async, how, size, 0, finish);
+    struct whole_work *own = work_make(store, how, here, size, 0, finish);
     if (own == NULL)
         return NULL;
     own->args = *args;
+    own->work.filter = args->filter;
     char *at = own->texts;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2 && own != here; at += len[i++])
         own->args.text[i] = len[i] > 0 ? memcpy(at, args->text[i], len[i]) : NULL;
-        at += len[i];
-    }
     return own;
 }
 
@@ -204,7 +193,7 @@ hibloom_status whole_call(whole_begin_fn *begin_call, const struct whole_args *a
 {
     hibloom_store *told = args->filter != NULL ? args->filter->store : args->store;
     hibloom_store *other = args->other != NULL ? args->other->store : args->from;
-    struct whole here;
+    struct whole_work here;
 
     if (told->class == NULL || (other != NULL && other->class == NULL))
         return HIBLOOM_EINVAL; /* its error already says why there is no store */
@@ -215,17 +204,17 @@ hibloom_status whole_call(whole_begin_fn *begin_call, const struct whole_args *a
         told->error = sender->error;
     if (status != HIBLOOM_OK)
         return status;
-    if (!how_is_task(sender)) {
-        begin(&here, begin_call, args, told, sender);
-        return how_end(sender, args->filter, run(&here), how);
-    }
-    struct whole_work *own = new_work(sender->async, args, how);
+    struct whole_work *own = make(&here, sender, args, how);
     if (own == NULL)
         return HIBLOOM_ENOMEM;
+    struct task *task = &own->whole.task;
     begin(&own->whole, begin_call, &own->args, told, sender);
-    own->work.filter = args->filter;
+    if (store_is_in_memory(sender) && !task_has_failed(task))
+        (void)task_next(task, NULL); /* it sends nothing */
+    if (store_is_in_memory(sender) || (sender->async == NULL && task_has_failed(task)))
+        return work_end(&own->work, end(&own->whole, true));
     own->work.other = args->other;
-    return async_begin(&own->work, &own->whole.task);
+    return work_go(&own->work, task);
 }
 
 /* ---- Inner tasks, or the same in memory -------------------------------------------------------- */

@@ -1,39 +1,7 @@
-/* store.c: the functions of a store, each as a task. See store.h. */
+/* store.c: what a store in Redis does without a task. See store.h. */
 #include "redis/store.h"
 #include "base/alloc.h"
-#include "redis/sieve.h"
-#include "redis/links.h"
-#include "redis/list.h"
 #include "redis/near.h"
-
-/* ---- How a filter comes to be and goes ------------------------------------------- */
-
-static hibloom_status redis_on_links(hibloom *filter, enum links_goal goal, const struct request *wanted,
-                                     uint64_t number, struct store_count *count)
-{
-    struct redis_store *store = (struct redis_store *)filter->store;
-    struct links links;
-
-    links_begin(&links, goal, filter, wanted, number);
-    const hibloom_status status = store->run(store, &links.task);
-    *count = links.count;
-    task_release(&links.task);
-    return status;
-}
-
-/* ---- Items -------------------------------------------------------------------------- */
-
-static hibloom_status redis_items(hibloom *filter, enum store_call call, const hibloom_item *items, size_t n,
-                                  bool *answers)
-{
-    struct redis_store *store = (struct redis_store *)filter->store;
-    struct item_call here;
-
-    item_call_begin(&here, call, filter, items, n);
-    const hibloom_status status = store->run(store, here.run);
-    item_call_end(&here, answers);
-    return status;
-}
 
 static hibloom_status redis_near_cache(hibloom *filter, uint64_t max_age_ms)
 {
@@ -58,24 +26,6 @@ static hibloom_status redis_near_cache(hibloom *filter, uint64_t max_age_ms)
     return HIBLOOM_OK;
 }
 
-/* ---- The store ------------------------------------------------------------------------------ */
-
-static hibloom_status redis_list(hibloom_store *base, const char *pattern, hibloom_list_fn *each, void *data)
-{
-    struct redis_store *store = (struct redis_store *)base;
-    struct listing *listing = listing_make(store, pattern);
-    hibloom_status status = listing != NULL ? HIBLOOM_OK : error_set(&base->error, HIBLOOM_ENOMEM, "out of memory");
-    bool wanted = true;
-
-    while (status == HIBLOOM_OK && wanted && !listing_is_over(listing)) {
-        status = store->run(store, listing_begin(listing));
-        for (const char *name; status == HIBLOOM_OK && wanted && (name = listing_next(listing)) != NULL;)
-            wanted = each(name, data);
-    }
-    alloc.free(listing);
-    return status;
-}
-
 static void redis_free(hibloom_store *base)
 {
     struct redis_store *store = (struct redis_store *)base;
@@ -85,10 +35,7 @@ static void redis_free(hibloom_store *base)
 }
 
 const struct store_class redis_store_class = {
-    .links = redis_on_links,
-    .items = redis_items,
     .near_cache = redis_near_cache,
     .close = redis_filter_free,
-    .list = redis_list,
     .free = redis_free,
 };

@@ -1,6 +1,6 @@
 /* store.h: the store whose bits lie in Redis, without the connections to it.
  *
- * Each function of a store is a task (sieve.h, links, list). struct carrier (lib/net) begins with this one,
+ * What a store does is a task each (sieve, links, list). struct carrier (lib/net) begins with this one,
  * and a driver's struct with that: it has the connections, and runs the tasks. */
 #ifndef HIBLOOM_REDIS_STORE_H
 #define HIBLOOM_REDIS_STORE_H
