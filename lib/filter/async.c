@@ -14,12 +14,17 @@ static size_t weight(size_t n)
 
 /* ---- Calling back ---------------------------------------------------------------------- */
 
+static struct carrier *carrier_of(const struct work *work)
+{
+    return (struct carrier *)work->store;
+}
+
 /* From here on nothing is called for the work. */
 static struct how take_done(struct work *work)
 {
     const struct how how = {.done = work->done, .data = work->data};
 
-    if (work->done != NULL)
+    if (work->done != NULL && work->async != NULL)
         TAILQ_REMOVE(&work->async->works, work, in_works);
     work->done = NULL;
     work->told = NULL;
@@ -30,7 +35,7 @@ static void end_task(struct work *work)
 {
     if (work->told != NULL)
         *work->told = task_take_told(work->call.task);
-    events_end(&work->async->looped.carrier, &work->call);
+    events_end(carrier_of(work), &work->call);
 }
 
 static void tell(const struct how *how, hibloom_status status)
@@ -43,7 +48,8 @@ static void end_work(struct work *work, hibloom_status status)
 {
     const struct how how = take_done(work);
 
-    work->async->items -= weight(work->n);
+    if (work->async != NULL)
+        work->async->items -= weight(work->n);
     filter_release(work->filter);
     filter_release(work->other);
     alloc.free(work);
@@ -53,30 +59,28 @@ static void end_work(struct work *work, hibloom_status status)
 /* Its finish may call its owner, which may free the store. A call that was made at once, in memory, may have none. */
 static void finish(struct work *work, hibloom_status status)
 {
-    struct async *async = work->async;
-
     work->next = NULL;
     if (work->finish != NULL)
         status = work->finish(work, status);
     if (work->next == NULL)
         end_work(work, status);
     else
-        events_begin(&async->looped.carrier, &work->call, work->next);
+        events_begin(carrier_of(work), &work->call, work->next);
 }
 
 /* Once the store is being freed, what has ended is canceled, too: nobody has been told. */
 static void deliver_one(struct work *work, hibloom_status status)
 {
-    const struct how how = work->async->looped.closing ? take_done(work) : (struct how){0};
+    const bool closing = work->async != NULL && work->async->looped.closing;
+    const struct how how = closing ? take_done(work) : (struct how){0};
 
     finish(work, status);
     tell(&how, HIBLOOM_ECANCELED);
 }
 
-static void deliver(struct looped *looped)
+void works_deliver(struct redis_store *store)
 {
-    struct async *async = (struct async *)looped;
-    struct carrier *c = &looped->carrier;
+    struct carrier *c = (struct carrier *)store;
 
     for (struct call *call; (call = TAILQ_FIRST(&c->ended)) != NULL;) {
         const bool canceled = call->task->status == HIBLOOM_ECANCELED; /* its owner knows that */
@@ -84,6 +88,13 @@ static void deliver(struct looped *looped)
         end_task((struct work *)call);
         deliver_one((struct work *)call, status);
     }
+}
+
+static void deliver(struct looped *looped)
+{
+    struct async *async = (struct async *)looped;
+
+    works_deliver(&looped->carrier.store);
     for (struct work *work; (work = TAILQ_FIRST(&async->ended)) != NULL;) {
         TAILQ_REMOVE(&async->ended, work, in_ended);
         deliver_one(work, HIBLOOM_OK);
@@ -112,9 +123,11 @@ hibloom_status async_may_call(struct async *async, const struct how *how, size_t
 
 void work_accept(struct work *work)
 {
-    TAILQ_INSERT_TAIL(&work->async->works, work, in_works);
     filter_hold(work->filter);
     filter_hold(work->other);
+    if (work->async == NULL)
+        return;
+    TAILQ_INSERT_TAIL(&work->async->works, work, in_works);
     work->async->items += weight(work->n);
 }
 
@@ -144,25 +157,27 @@ hibloom_status work_end(struct work *work, hibloom_status status)
 void *work_make(hibloom_store *store, const struct how *how, void *here, size_t size, size_t n,
                 hibloom_status (*finish_fn)(struct work *, hibloom_status))
 {
-    struct work *work = store->async == NULL ? here : size > 0 ? alloc.malloc(size) : NULL;
+    struct work *work = how->done == NULL ? here : size > 0 ? alloc.malloc(size) : NULL;
 
-    if (work == NULL)
+    if (work == NULL) {
         (void)error_set(&store->error, HIBLOOM_ENOMEM, "out of memory");
-    else
-        *work = (struct work){.store = store,
-                              .async = store->async,
-                              .done = how->done,
-                              .data = how->data,
-                              .told = how->told,
-                              .n = n,
-                              .finish = finish_fn};
+        return NULL;
+    }
+    work->store = store; /* its call is written as that begins */
+    work->async = how->done != NULL ? store->async : NULL;
+    work->filter = work->other = NULL;
+    work->done = how->done;
+    work->data = how->data;
+    work->told = how->told;
+    work->n = n;
+    work->finish = finish_fn;
     return work;
 }
 
 /* It has ended before anything was sent. */
 static hibloom_status refuse(struct work *work)
 {
-    struct carrier *c = &work->async->looped.carrier;
+    struct carrier *c = carrier_of(work);
     hibloom_status status = events_error(c, &work->call);
 
     end_task(work);
@@ -189,13 +204,15 @@ hibloom_status work_go(struct work *work, struct task *task)
 {
     struct async *async = work->async;
 
-    if (async == NULL)
+    if (work->done == NULL)
         return wait_for(work, task);
-    struct carrier *c = &async->looped.carrier;
+    struct carrier *c = carrier_of(work);
     work_accept(work);
     if (work->filter != NULL && work->filter->closing) /* a part of a call over many */
         task_fail(task, HIBLOOM_ECANCELED, "the handle is being closed");
     events_begin(c, &work->call, task);
+    if (async == NULL)
+        return HIBLOOM_OK;
     while (events_tick(c))
         ;
     const bool refused = work->call.done && task->status != HIBLOOM_OK;

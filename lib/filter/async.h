@@ -27,7 +27,7 @@ struct work {
         TAILQ_ENTRY(work) in_ended; /* of a work that is no task */
     };
     hibloom_store *store;
-    struct async *async;     /* NULL: the store's calls wait */
+    struct async *async;     /* NULL: the store's calls wait, and those with a `done` are parts of one that does */
     hibloom *filter, *other; /* it uses them; NULL: none */
     hibloom_done_fn *done;   /* NULL: it waits; on a loop: it was called, or is not to be, and results go nowhere */
     void *data;
@@ -52,7 +52,7 @@ static inline bool work_is_wanted(const struct work *work)
     return work->async == NULL || work->done != NULL;
 }
 
-/* Its task is carried out; one that waits has ended then. OK: also that it is accepted. Else it has failed at once, and its
+/* Its task is carried out; one that waits has ended then, and its parts have begun. OK: also that it is accepted. Else it has failed at once, and its
  * function is not called. */
 hibloom_status work_go(struct work *, struct task *);
 
@@ -62,6 +62,9 @@ hibloom_status work_end(struct work *, hibloom_status);
 /* The two halves of that: it is accepted; later it has ended. */
 void work_accept(struct work *);
 void work_ended(struct work *);
+
+/* Hands over what has ended. */
+void works_deliver(struct redis_store *);
 
 void async_close_filter(struct async *, hibloom *);
 void async_free(struct async *);

@@ -161,7 +161,7 @@ hibloom_status how_items(hibloom *filter, enum store_call call, const hibloom_it
                          const struct how *how)
 {
     hibloom_store *store = filter->store;
-    const bool at_once = store_is_in_memory(store), waits = store->async == NULL;
+    const bool at_once = store_is_in_memory(store), waits = how->done == NULL;
     struct items_work here, *own;
 
     if (waits && (at_once || n == 0))

@@ -6,14 +6,12 @@
  *     pairs, in their order   a1 b1 a2      at      0 2 1       a part for each filter: a, b
  *     items, by their filter  a1 a2 b1      part    a a b
  *
- * A blocking store runs AT_ONCE parts at a time. A part takes 2 KB then, and 12 KB if it opens a filter. On a loop each
- * part is a work, and the call itself is one that ends behind them. */
+ * Each part is a work. It takes 1 KB, and 13 KB if it opens a filter. So a blocking store runs AT_ONCE parts at a time. On a
+ * loop the call itself is a work that ends behind them. */
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "filter/async.h"
 #include "filter/handle.h"
-#include "redis/sieve.h"
-#include "redis/links.h"
 #include "redis/store.h"
 
 #include <string.h>
@@ -30,8 +28,8 @@ struct part {
 struct many {
     struct work work; /* on a loop */
     hibloom_store *store;
-    size_t n; /* pairs, or names */
-    size_t parts_n, left;
+    size_t n;                        /* pairs, or names */
+    size_t parts_n, begun, to, left; /* parts: in all; that have begun; that may; that have not ended */
     hibloom_item *items;
     size_t count; /* of them */
     size_t *at;   /* the pair of each item */
@@ -174,114 +172,7 @@ static hibloom_status refuse(hibloom_store *store, hibloom_status *each, size_t 
     return status;
 }
 
-/* ---- Parts, where calls wait ----------------------------------------------------------------- */
-
-static struct task *begin_part(const struct part *part, void *room)
-{
-    struct many *m = part->many;
-    struct links *links = room;
-    struct item_call *call = room;
-
-    if (m->opened != NULL) {
-        links_begin(links, LINKS_OPEN, part->filter, &m->wanted, 0);
-        return &links->task;
-    }
-    item_call_begin(call, m->call, part->filter, m->items + part->first, part->n);
-    return call->run;
-}
-
-static void end_open(const struct part *part)
-{
-    struct many *m = part->many;
-
-    if (m->statuses[part->first] == HIBLOOM_OK)
-        m->opened[part->first] = filter_opened(part->filter);
-    else
-        filter_free(part->filter);
-}
-
-/* Without room it never began. */
-static void end_part(const struct part *part, void *room)
-{
-    struct many *m = part->many;
-    const bool answered = m->out != NULL && m->statuses[m->at[part->first]] == HIBLOOM_OK;
-
-    if (room != NULL && m->opened != NULL)
-        task_release(&((struct links *)room)->task);
-    else if (room != NULL)
-        item_call_end(room, answered ? m->answers + part->first : NULL);
-    if (m->opened != NULL)
-        end_open(part);
-}
-
-static void part_ended(void *parts, size_t i, struct task *task, hibloom_status status)
-{
-    struct part *part = (struct part *)parts + i;
-
-    part->told = task_take_told(task);
-    note_part(part, status);
-}
-
-static void fail_parts(const struct part *parts, size_t n, hibloom_status status, const char *words)
-{
-    (void)error_set(&parts->many->store->error, status, "%s", words);
-    for (size_t i = 0; i < n; i++)
-        note_part(&parts[i], status);
-}
-
-/* The next parts have the time that is left of the call's. */
-static bool has_time(const struct many *m, uint64_t deadline)
-{
-    const uint64_t now = clock_now_ms();
-
-    if (now < deadline)
-        m->store->deadline_ms = (uint32_t)(deadline - now);
-    return now < deadline;
-}
-
-static void run_parts(struct many *m)
-{
-    struct redis_store *store = (struct redis_store *)m->store;
-    const size_t most = m->parts_n < AT_ONCE ? m->parts_n : AT_ONCE;
-    const size_t room = m->opened != NULL ? sizeof(struct links) : sizeof(struct item_call);
-    const uint32_t ms = m->store->deadline_ms;
-    const uint64_t deadline = ms != 0 && most < m->parts_n ? clock_now_ms() + ms : 0;
-    char *rooms = alloc.calloc(most, room + sizeof(struct task *));
-    struct task **tasks = rooms != NULL ? (struct task **)(void *)(rooms + most * room) : NULL;
-
-    for (size_t at = 0, n; at < m->parts_n; at += n) {
-        struct part *parts = m->parts + at;
-        const bool late = deadline != 0 && !has_time(m, deadline), begins = rooms != NULL && !late;
-        n = m->parts_n - at < most ? m->parts_n - at : most;
-        for (size_t i = 0; begins && i < n; i++)
-            tasks[i] = begin_part(&parts[i], rooms + i * room);
-        if (late)
-            fail_parts(parts, n, HIBLOOM_ETIMEDOUT, "no time is left for the rest (hibloom_store_deadline)");
-        else if (!begins || !store->run_all(store, tasks, n, part_ended, parts))
-            fail_parts(parts, n, HIBLOOM_ENOMEM, "out of memory");
-        for (size_t i = 0; i < n; i++)
-            end_part(&parts[i], begins ? rooms + i * room : NULL);
-    }
-    m->store->deadline_ms = ms;
-    alloc.free(rooms);
-}
-
-/* In memory: each part at once. */
-static void make_parts(struct many *m)
-{
-    const struct store_class *class = m->store->class;
-
-    for (struct part *part = m->parts; part < m->parts + m->parts_n; part++)
-        if (m->opened != NULL) {
-            note_part(part, class->links(part->filter, LINKS_OPEN, &m->wanted, 0, NULL));
-            end_open(part);
-        } else {
-            bool *answers = m->answers != NULL ? m->answers + part->first : NULL;
-            note_part(part, class->items(part->filter, m->call, m->items + part->first, part->n, answers));
-        }
-}
-
-/* ---- Parts on a loop ------------------------------------------------------------------------- */
+/* ---- Parts ------------------------------------------------------------------------------------- */
 
 static void end_one(struct many *m)
 {
@@ -295,35 +186,83 @@ static void part_done(hibloom_status status, void *part)
     end_one(((struct part *)part)->many);
 }
 
-static void begin_work(struct part *part)
+/* As a work of its own; in memory it is made at once. */
+static void begin_part(struct part *part)
 {
     struct many *m = part->many;
-    const struct how how = {.async = true, .done = part_done, .data = part, .told = &part->told};
+    const bool at_once = store_is_in_memory(m->store);
+    const struct how how = {.done = at_once ? NULL : part_done, .data = part, .told = &part->told};
     bool *answers = m->answers != NULL ? m->answers + part->first : NULL;
-    hibloom **opened = m->opened != NULL ? m->opened + part->first : NULL;
-    const struct links_args call = {.goal = LINKS_OPEN, .made = part->filter, .wanted = &m->wanted, .out = opened};
     hibloom_status status;
 
-    if (opened != NULL) {
+    if (m->opened != NULL) {
+        hibloom **opened = m->opened + part->first;
+        const struct links_args call = {.goal = LINKS_OPEN, .made = part->filter, .wanted = &m->wanted, .out = opened};
         status = how_links(m->store, &call, &how);
     } else {
-        filter_hold(part->filter); /* until the whole call ends */
         status = how_items(part->filter, m->call, m->items + part->first, part->n, answers, &how);
     }
-    if (status != HIBLOOM_OK)
+    if (at_once || status != HIBLOOM_OK)
         part_done(status, part);
 }
 
-/* It counts itself, so that it ends behind the last one that begins. */
-static void begin_works(struct many *m)
+/* Those up to m->to. */
+static void begin_parts(void *many)
 {
-    struct looped *looped = &m->store->async->looped;
+    struct many *m = many;
 
-    m->left = m->parts_n + 1;
+    while (m->begun < m->to)
+        begin_part(&m->parts[m->begun++]);
+}
+
+/* The next parts have the time that is left of the call's. */
+static bool has_time(const struct many *m, uint64_t deadline)
+{
+    const uint64_t now = clock_now_ms();
+
+    if (now < deadline)
+        m->store->deadline_ms = (uint32_t)(deadline - now);
+    return now < deadline;
+}
+
+static void fail_late(struct many *m)
+{
+    (void)error_set(&m->store->error, HIBLOOM_ETIMEDOUT, "no time is left for the rest (hibloom_store_deadline)");
+    for (struct part *part = m->parts + m->begun; part < m->parts + m->parts_n; part++) {
+        note_part(part, HIBLOOM_ETIMEDOUT);
+        if (m->opened != NULL)
+            filter_free(part->filter);
+    }
+}
+
+static void wait_for_parts(struct many *m)
+{
+    struct redis_store *store = (struct redis_store *)m->store;
+    const uint32_t ms = m->store->deadline_ms;
+    const uint64_t deadline = ms != 0 && m->parts_n > AT_ONCE ? clock_now_ms() + ms : 0;
+    bool late = false;
+
+    while (m->begun < m->parts_n && !late) {
+        m->to = m->parts_n - m->begun < AT_ONCE ? m->parts_n : m->begun + AT_ONCE;
+        late = deadline != 0 && !has_time(m, deadline);
+        if (late)
+            fail_late(m);
+        else
+            store->run_all(store, begin_parts, works_deliver, m);
+    }
+    m->store->deadline_ms = ms;
+}
+
+/* On a loop the filters are held until the whole call ends. */
+static void leave_parts(struct many *m)
+{
+    struct looped *looped = &m->work.async->looped;
+
+    for (size_t i = 0; i < m->parts_n && m->opened == NULL; i++)
+        filter_hold(m->parts[i].filter);
     work_accept(&m->work);
     events_gather(&looped->carrier);
-    for (size_t i = 0; i < m->parts_n; i++)
-        begin_work(&m->parts[i]);
+    begin_parts(m);
     events_go(&looped->carrier);
     end_one(m);
     looped_watch(looped);
@@ -336,13 +275,15 @@ static hibloom_status go(struct many *m)
 
     for (size_t i = 0; i < m->parts_n && failed && m->opened != NULL; i++)
         filter_free(m->parts[i].filter);
+    m->left = m->parts_n + 1; /* itself, so that it ends behind the last one that begins */
+    m->to = m->parts_n;
     if (!failed && store_is_in_memory(m->store)) {
-        make_parts(m);
+        begin_parts(m);
     } else if (!failed && m->work.async != NULL) {
-        begin_works(m);
+        leave_parts(m);
         return HIBLOOM_OK;
-    } else if (!failed && m->parts_n > 0) {
-        run_parts(m);
+    } else if (!failed) {
+        wait_for_parts(m);
     }
     return end(m, hand_over(m, true));
 }

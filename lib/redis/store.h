@@ -9,16 +9,13 @@
 
 #define REDIS_SERVERS_MAX 1024u
 
-/* Number i has ended so, and base.error has words. */
-typedef void task_ended(void *data, size_t i, struct task *, hibloom_status);
-
 struct redis_store {
     hibloom_store base;
     struct redis_server_traits server;
     /* The task's status, with words in base.error. NULL: on an event loop, which begins tasks itself. */
     hibloom_status (*run)(struct redis_store *, struct task *);
-    /* All at once; then `ended` is called for each. False: out of memory, and none was begun. */
-    bool (*run_all)(struct redis_store *, struct task **, size_t n, task_ended *, void *data);
+    /* What `begin` begins goes on together; once all of it has ended, `ended` is called. */
+    void (*run_all)(struct redis_store *, void (*begin)(void *), void (*ended)(struct redis_store *), void *data);
     void (*refresh)(struct redis_store *); /* the map of the servers is read again before the next call */
     uint32_t (*server_of)(const struct redis_store *, uint16_t slot); /* its number; REDIS_SERVERS_MAX: not known */
     void (*close)(struct redis_store *); /* the connections; the store's memory is freed behind it */

@@ -202,33 +202,21 @@ static hibloom_status run(struct redis_store *store, struct task *task)
     return status;
 }
 
-static bool run_all(struct redis_store *store, struct task **tasks, size_t n, task_ended *ended, void *data)
+static void run_all(struct redis_store *store, void (*begin)(void *), void (*ended)(struct redis_store *), void *data)
 {
     struct blocking *b = (struct blocking *)store;
     struct carrier *c = &b->carrier;
-    struct call *calls = alloc.malloc(n * sizeof *calls);
 
-    if (calls == NULL) {
-        for (size_t i = 0; i < n; i++)
-            task_end(tasks[i]);
-        return false;
-    }
     b->heard_ms = clock_now_ms();
     receive_rest(b);
     events_gather(c);
     c->in_step = true;
-    for (size_t i = 0; i < n; i++)
-        events_begin(c, &calls[i], tasks[i]);
+    begin(data);
     events_go(c);
     wait_for_all(b);
     c->in_step = false;
-    for (size_t i = 0; i < n; i++) {
-        ended(data, i, tasks[i], events_error(c, &calls[i]));
-        events_end(c, &calls[i]);
-    }
+    ended(store);
     return_borrowed(c);
-    alloc.free(calls);
-    return true;
 }
 
 /* ---- The store ------------------------------------------------------------------------- */
