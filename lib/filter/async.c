@@ -320,70 +320,59 @@ void async_free(struct async *async)
 
 /* ---- The store ----------------------------------------------------------------------------------------- */
 
-/* Takes the settings over. NULL: out of memory. */
-static struct async *make(struct store_settings *settings, const struct pipe_class *pipes)
-{
-    struct async *async = alloc.calloc(1, sizeof *async);
+/* Of the store's connections: its own on a loop, or the caller's. */
+struct ends {
+    const struct pipe_class *pipes;
+    hibloom_loop loop;
+    struct redisAsyncContext *theirs;
+};
 
-    if (async == NULL) {
-        settings_free(settings);
-        return NULL;
+static hibloom_status make(hibloom_store **out, struct store_settings *settings, void *with)
+{
+    const struct ends *ends = with;
+    const bool in_memory = ends->theirs == NULL && settings->uri.kind == URI_MEMORY;
+    struct async *async = alloc.calloc(1, sizeof *async);
+    bool good = false;
+
+    if (async != NULL) {
+        async->limit = (size_t)settings->options.in_flight; /* at most 10^9 */
+        TAILQ_INIT(&async->works);
+        TAILQ_INIT(&async->ended);
+        async->looped.settled = deliver;
+        async->looped.unmade = unmake;
+        if (in_memory)
+            async->looped.store = memory_store(settings);
+        good = in_memory || looped_make(&async->looped, settings, ends->pipes);
+        *out = async->looped.store;
     }
-    async->limit = (size_t)settings->options.in_flight; /* at most 10^9 */
-    TAILQ_INIT(&async->works);
-    TAILQ_INIT(&async->ended);
-    async->looped.settled = deliver;
-    async->looped.unmade = unmake;
-    const bool in_memory = pipes == &loop_pipes && settings->uri.kind == URI_MEMORY;
-    if (in_memory)
-        async->looped.store = memory_store(settings);
-    const bool good = in_memory ? async->looped.store != NULL : looped_make(&async->looped, settings, pipes);
-    if (async->looped.store != NULL)
-        async->looped.store->async = async;
-    if (good)
-        return async;
-    if (async->looped.store != NULL) {
-        async_free(async);
-    } else {
+    if (*out == NULL) {
         alloc.free(async);
         settings_free(settings);
+        return HIBLOOM_ENOMEM;
     }
-    return NULL;
+    (*out)->async = async;
+    if (!good)
+        return HIBLOOM_ENOMEM;
+    async->looped.loop = ends->loop;
+    async->looped.theirs = ends->theirs;
+    return HIBLOOM_OK;
 }
 
 hibloom_status hibloom_async_connect(hibloom_store **out, const char *uri, const hibloom_setup *setup,
                                      const hibloom_loop *loop)
 {
     const bool good = loop != NULL && loop->size >= sizeof *loop && loop->watch != NULL && loop->timer != NULL;
-    struct store_settings *settings = NULL;
-    struct error error;
-    const hibloom_status status = good ? settings_make(&settings, false, uri, setup, &error)
-                                       : error_set(&error, HIBLOOM_EINVAL,
-                                                   "hibloom_loop needs its size, watch and timer");
-    struct async *async = settings != NULL ? make(settings, &loop_pipes) : NULL;
 
-    if (async == NULL)
-        return store_unmade(out, status == HIBLOOM_OK ? HIBLOOM_ENOMEM : status, &error);
-    async->looped.loop = *loop;
-    *out = async->looped.store;
-    return HIBLOOM_OK;
+    return store_make(out, good ? NULL : "hibloom_loop needs its size, watch and timer", false, uri, setup, make,
+                      good ? &(struct ends){&loop_pipes, *loop, NULL} : NULL);
 }
 
 hibloom_status hibloom_async_borrow(hibloom_store **out, struct redisAsyncContext *context, const hibloom_setup *setup)
 {
     const bool good = context != NULL && context->err == 0 && (context->c.flags & REDIS_BLOCK) == 0;
-    struct store_settings *settings = NULL;
-    struct error error;
-    const hibloom_status status = good ? settings_make(&settings, true, NULL, setup, &error)
-                                       : error_set(&error, HIBLOOM_EINVAL,
-                                                   "not an asynchronous hiredis context that is alive");
-    struct async *async = settings != NULL ? make(settings, &lent_pipes) : NULL;
 
-    if (async == NULL)
-        return store_unmade(out, status == HIBLOOM_OK ? HIBLOOM_ENOMEM : status, &error);
-    async->looped.theirs = context;
-    *out = async->looped.store;
-    return HIBLOOM_OK;
+    return store_make(out, good ? NULL : "not an asynchronous hiredis context that is alive", true, NULL, setup, make,
+                      &(struct ends){.pipes = &lent_pipes, .theirs = context});
 }
 
 void hibloom_ready(hibloom_store *store, int fd, int events)

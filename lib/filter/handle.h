@@ -38,7 +38,10 @@ void filter_release(hibloom *);
 /* The store goes: its handles can only be closed from now on. */
 void filters_leave(hibloom_store *);
 
-/* A store that never came about, for its error's sake: the status, or ENOMEM. */
-hibloom_status store_unmade(hibloom_store **out, hibloom_status, const struct error *);
+/* Makes a store. Not OK: *out is good for its error; ENOMEM: it is NULL. Its maker takes the settings over; if that fails,
+ * too, *out may be one to be freed. `wrong`: what is wrong with the other arguments, in words; NULL: nothing. */
+typedef hibloom_status store_maker(hibloom_store **out, struct store_settings *, void *with);
+hibloom_status store_make(hibloom_store **out, const char *wrong, bool borrowed, const char *uri, const hibloom_setup *,
+                          store_maker *, void *with);
 
 #endif

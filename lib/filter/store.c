@@ -7,62 +7,47 @@
 
 #include <hiredis/hiredis.h>
 
-hibloom_status store_unmade(hibloom_store **out, hibloom_status status, const struct error *error)
+hibloom_status store_make(hibloom_store **out, const char *wrong, bool borrowed, const char *uri,
+                          const hibloom_setup *setup, store_maker *maker, void *with)
 {
-    hibloom_store *store = status != HIBLOOM_ENOMEM ? alloc.calloc(1, sizeof *store) : NULL;
+    struct store_settings *settings = NULL;
+    struct error error;
+    hibloom_status status = wrong == NULL ? settings_make(&settings, borrowed, uri, setup, &error)
+                                          : error_set(&error, HIBLOOM_EINVAL, "%s", wrong);
 
-    if (store != NULL)
-        store->error = *error;
-    *out = store;
-    return store != NULL ? status : HIBLOOM_ENOMEM;
-}
-
-static hibloom_status connect_memory(hibloom_store **out, struct store_settings *settings)
-{
-    *out = memory_store(settings);
-    if (*out == NULL)
-        settings_free(settings);
-    return *out != NULL ? HIBLOOM_OK : HIBLOOM_ENOMEM;
-}
-
-static hibloom_status without_memory_none(hibloom_store **out, hibloom_status status)
-{
-    if (status == HIBLOOM_ENOMEM) {
+    *out = NULL;
+    if (status == HIBLOOM_OK)
+        status = maker(out, settings, with);
+    else if (status != HIBLOOM_ENOMEM && (*out = alloc.calloc(1, sizeof **out)) != NULL)
+        (*out)->error = error;
+    if (status == HIBLOOM_ENOMEM || *out == NULL) {
         hibloom_store_free(*out);
         *out = NULL;
+        return HIBLOOM_ENOMEM;
     }
     return status;
 }
 
+static hibloom_status make(hibloom_store **out, struct store_settings *settings, void *theirs)
+{
+    if (theirs != NULL || settings->uri.kind != URI_MEMORY)
+        return blocking_make(out, settings, theirs);
+    *out = memory_store(settings);
+    if (*out == NULL)
+        settings_free(settings);
+    return HIBLOOM_OK;
+}
+
 hibloom_status hibloom_connect(hibloom_store **out, const char *uri, const hibloom_setup *setup)
 {
-    struct store_settings *settings = NULL;
-    struct error error;
-    hibloom_status status = settings_make(&settings, false, uri, setup, &error);
-
-    *out = NULL;
-    if (status != HIBLOOM_OK)
-        status = store_unmade(out, status, &error);
-    else if (settings->uri.kind == URI_MEMORY)
-        status = connect_memory(out, settings);
-    else
-        status = blocking_make(out, settings, NULL);
-    return without_memory_none(out, status);
+    return store_make(out, NULL, false, uri, setup, make, NULL);
 }
 
 hibloom_status hibloom_borrow(hibloom_store **out, struct redisContext *context, const hibloom_setup *setup)
 {
-    struct store_settings *settings = NULL;
-    struct error error;
-    hibloom_status status = HIBLOOM_OK;
+    const bool good = context != NULL && (context->flags & REDIS_BLOCK) != 0;
 
-    *out = NULL;
-    if (context == NULL || (context->flags & REDIS_BLOCK) == 0)
-        status = error_set(&error, HIBLOOM_EINVAL, "not a blocking hiredis context");
-    if (status == HIBLOOM_OK)
-        status = settings_make(&settings, true, NULL, setup, &error);
-    status = status == HIBLOOM_OK ? blocking_make(out, settings, context) : store_unmade(out, status, &error);
-    return without_memory_none(out, status);
+    return store_make(out, good ? NULL : "not a blocking hiredis context", true, NULL, setup, make, context);
 }
 
 void hibloom_store_deadline(hibloom_store *store, uint64_t ms)
