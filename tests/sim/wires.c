@@ -248,11 +248,11 @@ static void check_read_only(struct wire *wire)
     wire->refused_call = call;
 }
 
-/* Behind Sentinels a connection asks first whether its server is the master, by ROLE (docs/access.md). */
+/* Behind Sentinels a connection asks first whether its server is the master, by ROLE and INFO (docs/access.md). */
 static void check_master(const struct wire *wire, struct blob key)
 {
     if (world.plan->topology == SENTINEL && wire->knew && servers[wire->server].primary >= 0 && key.len > 0 &&
-        world.plan->client[wire->client].from_replicas == 0 && !world_had(FAULT_DENY))
+        world.plan->client[wire->client].from_replicas == 0)
         oracle_fail("client %d takes server %d for the master, which was a replica as it connected", wire->client,
                     wire->server);
 }
@@ -323,6 +323,7 @@ static void note_reply(struct wire *wire, const struct command_seen *seen, struc
         met[wire->client].told = servers[0].node.history;
     if (strcmp(seen->place, "ROLE") == 0)
         wire->knew = servers[wire->server].primary >= 0 && !begins_with(reply, "-");
+    wire->knew |= demoted && world.plan->topology == SENTINEL && begins_with(reply, "$");
     if (arrives && begins_with(reply, "-READONLY"))
         check_read_only(wire);
     if (begins_with(reply, "-MOVED") || begins_with(reply, "-ASK")) {
