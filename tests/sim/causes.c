@@ -78,8 +78,9 @@ bool has_cause(const struct call *c, hibloom_status status)
 
     switch (status) {
     case HIBLOOM_EIO: return connection;
-    case HIBLOOM_ENOMEM: /* another call may have met it: on a loop, or before this one, which then waits in its pause */
-        return world.starved_us[c->client] >= (s->loop ? 1 : since);
+    case HIBLOOM_ENOMEM: /* another call may have met it: on a loop; or before this one, whose pause an answer ends */
+        return world.starved_us[c->client] >= (s->loop ? 1 : since) &&
+               (s->loop || world.plan->topology != STANDALONE || world.starved_us[c->client] >= c->answered_us);
     case HIBLOOM_ETIMEDOUT:
         /* Who stood still once finds the answers that came meanwhile. Where sizes differ each piece takes long. */
         if (busy || s->deadline_ms == 0)

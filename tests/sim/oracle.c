@@ -270,6 +270,7 @@ void oracle_begin(struct call *c)
 
     look_again(c->name, may_go_by_itself(c->name), "something");
     c->begun_us = net_now_us();
+    c->answered_us = world.primary_us[c->client];
     c->faults = world.faults;
     c->struck = world.struck[c->client];
     c->held_us = world.held_us;

@@ -33,7 +33,7 @@ struct call {
     size_t times;                     /* each item is in the call */
     uint64_t arg;                     /* of the step */
     uint64_t faults, struck, held_us; /* so far, as it began */
-    uint64_t paused_us;
+    uint64_t paused_us, answered_us;
     uint64_t begun_us, begun_clock_us; /* the second by the server's clock */
     /* The filter's state at moments of the call: a bit is set for an item that it had, or had not, at one of them. */
     uint32_t had, had_not, had_at_begin, had_or_lost; /* the last: as it began, too */
