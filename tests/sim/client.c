@@ -631,12 +631,19 @@ static hibloom_status do_phase(struct client *c, struct running *r, hibloom_done
                       : CALL(replace, r->other, oracle_name(name));
 }
 
+/* What was merged is in, also if the other filter is gone by the time that it is dropped. */
+static hibloom_status of_phase(const struct running *r, hibloom_status status)
+{
+    return merges_here(r->calls) && r->phase == phases_of(r) && loses_handle(status) ? HIBLOOM_OK : status;
+}
+
 static void on_phase(hibloom_status status, void *data)
 {
     struct running *r = data;
     const enum verb verb = r->calls[0].verb;
     const bool last = r->phase == phases_of(r);
 
+    status = of_phase(r, status);
     if (status == HIBLOOM_OK && last && verb == VERB_IMPORT)
         check_imported(r->client, r->answers);
     if (status == HIBLOOM_OK && !last)
@@ -662,7 +669,7 @@ static hibloom_status do_with_other(struct client *c, struct running *r)
         return status;
     const uint64_t runs = stats_of(c).restarts;
     while (status == HIBLOOM_OK && r->phase < phases_of(r))
-        status = do_phase(c, r, NULL);
+        status = of_phase(r, do_phase(c, r, NULL));
     if (status == HIBLOOM_OK && verb == VERB_IMPORT)
         check_imported(c, r->answers);
     if (status == HIBLOOM_OK && verb == VERB_REPLACE)

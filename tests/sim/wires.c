@@ -348,6 +348,8 @@ static void send_reply(struct wire *wire, struct blob reply)
     conn_send(wire->conn, reply.bytes, first, 0);
     if (first < reply.len)
         conn_send(wire->conn, reply.bytes + first, reply.len - first, 20000);
+    if (wire->conn != NULL && wire->conn->cut) /* answers may have been too short to be cut inside until now */
+        note(CAUSE_CONNECTION);
     wire->split = false;
 }
 
@@ -431,6 +433,16 @@ static size_t next_command(const struct conn *conn, size_t used, const struct bl
     return (size_t)len;
 }
 
+/* What strikes at a merge from another filter strikes at that one's key, at times. */
+static struct blob struck_key(const struct anchor *at, const struct blob *argv, uint64_t arg)
+{
+    const bool script = strncmp(at->place, "EVAL", 4) == 0;
+    const struct blob first = argv[script ? 3 : 1], last = script ? argv[2 + argv[2].bytes[0] - '0'] : first;
+    const bool other = strncmp(at->place, "EVAL.merge", 10) == 0 && memchr(last.bytes, '\0', last.len) == NULL;
+
+    return other && (arg >> 24) % 2 == 0 ? last : first;
+}
+
 static void carry_out(struct wire *wire)
 {
     const struct blob *argv;
@@ -445,7 +457,7 @@ static void carry_out(struct wire *wire)
         const size_t i = strncmp(at.place, "EVAL", 4) == 0 ? 3 : 1;
         const struct blob key = argc > i ? argv[i] : (struct blob){"", 0};
         if (!world.healed && counted && (d = plan_decide(world.plan, &at)) != NULL)
-            fate = strike(wire, d, key);
+            fate = strike(wire, d, argc > i ? struck_key(&at, argv, d->arg) : key);
         if (fate == FATE_HELD)
             break;
         wire->offered_us = conn_offered_us(wire->conn, used + len);
