@@ -294,16 +294,16 @@ static void judge_absent(struct talk *talk)
     const unsigned needed = life->makes != NULL && spec_keys(life->makes) > 1 ? PLACE_ROOT : PLACE_ALONE;
     const struct life_place *place = &life->place[needed], *root = &life->place[PLACE_ROOT];
     const struct failure *refused = &place->refused;
-    const bool in_the_way = place->found == RECORD_NONE && life->makes == NULL;
+    const bool hidden = life->makes == NULL && (place->found == RECORD_NONE || root->found == RECORD_NONE);
     char key[KEYS_SIZE];
 
     if (life->makes == NULL && refused->status == HIBLOOM_OK && root->refused.status != HIBLOOM_EMISMATCH)
         refused = &root->refused; /* where that cannot be looked at, it may be there */
     if (refused->status != HIBLOOM_OK) {
         task_fail_as(&talk->task, *refused);
-    } else if (in_the_way && life_has_patience(&life->waiting.patience_ns)) {
+    } else if (hidden && life_has_patience(&life->waiting.patience_ns)) {
         life_start_over(talk); /* late bits of another filter of the name are soon taken back */
-    } else if ((in_the_way && life->goal == LIFE_OPEN) || place->found == RECORD_FOUND) {
+    } else if ((hidden && place->found == RECORD_NONE && life->goal == LIFE_OPEN) || place->found == RECORD_FOUND) {
         place_key(life, needed, key);
         life_fail_taken(life, key, place->record.keys != 0); /* of a name that looks like our root's */
     } else if (life->makes != NULL) {
