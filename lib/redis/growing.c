@@ -205,7 +205,7 @@ static bool reads(struct sieve *s)
 {
     const uint32_t older = links_to_ask(s), from = s->in != NULL ? s->growing.read : 0;
     const bool may = s->task.adds ? !s->task.link->server->sends_all : s->at == 0;
-    const bool more = older > s->growing.older && !s->refused;
+    const bool more = from < older && older > s->growing.older && !s->refused;
 
     s->growing.older = older;
     if (!may || !more || !bulk_pays(STORE_LOOK, redis_link(s->filter, from), s->n - s->at, sieve_expect_sent(s)))

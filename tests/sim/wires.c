@@ -323,7 +323,7 @@ static void note_reply(struct wire *wire, const struct command_seen *seen, struc
         met[wire->client].told = servers[0].node.history;
     if (strcmp(seen->place, "ROLE") == 0)
         wire->knew = servers[wire->server].primary >= 0 && !begins_with(reply, "-");
-    wire->knew |= demoted && world.plan->topology == SENTINEL && begins_with(reply, "$");
+    wire->knew |= demoted && world.plan->topology == SENTINEL && seen->argc == 1 && begins_with(reply, "$");
     if (arrives && begins_with(reply, "-READONLY"))
         check_read_only(wire);
     if (begins_with(reply, "-MOVED") || begins_with(reply, "-ASK")) {
