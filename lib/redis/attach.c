@@ -12,27 +12,22 @@
 
 /* A longer string was filled by another spec, by which other bits are asked for. One bit may lie
  * behind the bitmap: bloomfilter-rb makes room by bit number m + 1. */
-static void refuse_longer(struct talk *talk)
+static void attach_keys(struct talk *talk, struct outbox *outbox)
 {
     struct link *link = talk->task.link;
     const uint64_t most = (spec_bitmap_bits(link->spec) + 1) / 8 + 1;
 
+    if (life_ask_next_keys(life_of(talk), outbox)) {
+        guard_ask_config(link, outbox, link->count);
+        talk_then(talk, guard_take_before, attach_keys);
+        return;
+    }
     for (uint32_t i = 0; i < link->count; i++)
         if (link->keys[i].length > most)
             task_fail(&talk->task, HIBLOOM_EMISMATCH,
                       "'%s' has %" PRIu64 " bytes, and a bitmap of this spec at most %" PRIu64
                       ": give the numbers that it was filled with",
                       link_key(link, i, KEY_NAME), link->keys[i].length, most);
-}
-
-static void attach_keys(struct talk *talk, struct outbox *outbox)
-{
-    if (!life_ask_next_keys(life_of(talk), outbox)) {
-        refuse_longer(talk);
-        return;
-    }
-    guard_ask_config(talk->task.link, outbox, talk->task.link->count);
-    talk_then(talk, guard_take_before, attach_keys);
 }
 
 /* A config says how large the bitmap is. */

@@ -172,29 +172,25 @@ static bool is_let_off(struct links *l)
     return true;
 }
 
-/* Two replaces have taken the filter to another name and back, so it has another generation. It may have grown there. Then
- * the link in this place is not the one that was made, and has items. */
-static bool came_back(const struct links *l)
+/* Two replaces may have taken the filter to another name and back: then it has another generation. It may have grown there.
+ * Then the link in this place is not the one that was made, and has items. */
+static void swapped(struct links *l)
 {
     const struct record *there = &l->life.answer_record;
     const struct link *before = before_next(l);
+    const bool came_back = there->id == before->keys[0].id && there->generation != before->generation;
 
-    return there->id == before->keys[0].id && there->generation != before->generation;
-}
-
-static void swapped(struct links *l)
-{
     if (!end_inner(l)) {
         if (is_let_off(l))
             return;
         if (l->link == NULL)
             open_again(l);
-        else if (!came_back(l) && (l->task.status == HIBLOOM_ENOTFOUND || l->task.status == HIBLOOM_EMISMATCH)) {
+        else if (!came_back && (l->task.status == HIBLOOM_ENOTFOUND || l->task.status == HIBLOOM_EMISMATCH)) {
             l->failed = task_failure(&l->task);
             l->task.status = HIBLOOM_OK;
             (void)begin_life(l, LIFE_DROP, l->link, NULL, NULL, unneeded_dropped);
         }
-    } else if (tells(before_next(l))) {
+    } else if (tells(before)) {
         if (l->link != NULL)
             take_link(l);
         else

@@ -65,15 +65,6 @@ static void refused(struct listing *l, const struct reply *reply)
         task_unexpected(&l->talk.task);
 }
 
-/* A further link of a growing filter is a part of it. If a name looks like a link's, its text tells. */
-static bool is_link(const struct reply *reply)
-{
-    struct record record;
-
-    return reply->text_len > RECORD_TRAILER && record_read_end(reply->text, reply->text_len, &record) == RECORD_FOUND &&
-           record.link != 0;
-}
-
 static bool is_called_like_link(const char *name, size_t len)
 {
     while (len > 0 && ((name[len - 1] >= '0' && name[len - 1] <= '9') || name[len - 1] == ':'))
@@ -81,7 +72,8 @@ static bool is_called_like_link(const char *name, size_t len)
     return len > 1 && name[len - 1] == '+' && name[len - 2] == ':';
 }
 
-/* Values that are no strings, and keys that the user may not read, are no filters to it. */
+/* A further link of a growing filter is a part of it. If a name looks like a link's, its text tells. Values that are no
+ * strings, and keys that the user may not read, are no filters to it. */
 static void take_trailer(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
     struct listing *l = (struct listing *)talk;
@@ -95,8 +87,9 @@ static void take_trailer(struct talk *talk, uint32_t tag, uint32_t index, const 
     if (reply->type == REDIS_REPLY_STRING) {
         key->is_filter = reply->text_len >= RECORD_TRAILER &&
                          record_parse(reply->text + reply->text_len - RECORD_TRAILER, &record) &&
-                         record_is_ready(record.state) && record.key == 0 && !is_link(reply) &&
-                         take_name(l, key, record.keys > 1);
+                         record_is_ready(record.state) && record.key == 0 && take_name(l, key, record.keys > 1) &&
+                         (reply->text_len == RECORD_TRAILER ||
+                          record_read_end(reply->text, reply->text_len, &record) != RECORD_FOUND || record.link == 0);
         if (key->is_filter && record.keys > 1)
             key->len -= 2;
         return;

@@ -279,14 +279,6 @@ static void judge_both(struct talk *talk)
                   link_name(talk->task.link, LINK_NAME), link_name(talk->task.link, LINK_NAME));
 }
 
-static void judge_newer(struct life *life, unsigned place)
-{
-    struct error error;
-
-    request_say_newer(life->place[place].record.text, &error);
-    fail_said(life, place, HIBLOOM_ENOTSUP, error.words);
-}
-
 /* Nothing of ours is there. */
 static void judge_absent(struct talk *talk)
 {
@@ -321,23 +313,26 @@ static void judge_places(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
     const struct life_place *alone = &life->place[PLACE_ALONE], *root = &life->place[PLACE_ROOT];
+    const bool is_alone = life_has_filter(life, PLACE_ALONE), is_root = life_has_filter(life, PLACE_ROOT);
+    struct error error;
 
-    if (talk->task.link->bare)
+    if (talk->task.link->bare) {
         life_attach(talk, outbox);
-    else if (life_has_filter(life, PLACE_ALONE) && life_has_filter(life, PLACE_ROOT))
+    } else if (is_alone && is_root) {
         judge_both(talk);
-    else if (life_has_filter(life, PLACE_ALONE))
-        judge_filter(talk, PLACE_ALONE);
-    else if (life_has_filter(life, PLACE_ROOT))
-        judge_filter(talk, PLACE_ROOT);
-    else if (alone->found == RECORD_FOUND)
+    } else if (is_alone || is_root) {
+        judge_filter(talk, is_alone ? PLACE_ALONE : PLACE_ROOT);
+    } else if (alone->found == RECORD_FOUND) {
         task_fail(&talk->task, HIBLOOM_EMISMATCH, "'%s' is key number %u of a larger filter",
                   link_name(talk->task.link, LINK_NAME), (unsigned)alone->record.key);
-    else if (alone->found == RECORD_NEWER || root->found == RECORD_NEWER)
-        judge_newer(life, alone->found == RECORD_NEWER ? PLACE_ALONE : PLACE_ROOT);
-    else if (alone->found == RECORD_DAMAGED || root->found == RECORD_DAMAGED)
+    } else if (alone->found == RECORD_NEWER || root->found == RECORD_NEWER) {
+        const unsigned place = alone->found == RECORD_NEWER ? PLACE_ALONE : PLACE_ROOT;
+        request_say_newer(life->place[place].record.text, &error);
+        fail_said(life, place, HIBLOOM_ENOTSUP, error.words);
+    } else if (alone->found == RECORD_DAMAGED || root->found == RECORD_DAMAGED) {
         fail_said(life, alone->found == RECORD_DAMAGED ? PLACE_ALONE : PLACE_ROOT, HIBLOOM_ECORRUPT,
                   "was a filter and is damaged: its spec cannot be read; delete the key");
-    else
+    } else {
         judge_absent(talk);
+    }
 }

@@ -65,16 +65,6 @@ static uint32_t count_gone(const struct replacement *r, uint32_t link)
     return is_among(count, old > 1, 0) ? (old > count ? old - count : 0) : old;
 }
 
-/* In a cluster NAME:0 may lie in another slot than NAME. Then the script cannot look there: a filter
- * of several keys that is made there just now is found by the next who opens the name. */
-static bool has_second_place(const struct replacement *r)
-{
-    char key[KEYS_SIZE];
-
-    return !r->filter->first.server->clustered ||
-           keys_slot(key, keys_at(key, r->name, false, 0)) == keys_slot(key, keys_at(key, r->name, true, 0));
-}
-
 /* ---- The script ------------------------------------------------------------------ */
 
 static void write_links_keys(const struct replacement *r, const char *name, struct commands *out)
@@ -86,15 +76,20 @@ static void write_links_keys(const struct replacement *r, const char *name, stru
             command_argument(out, key_at(key, name, link, count > 1, i));
 }
 
-/* Of a link that only the old filter has its own place is enough. */
+/* Of a link that only the old filter has its own place is enough. In a cluster NAME:0 may lie in another slot than NAME.
+ * Then the script cannot look there: a filter of several keys that is made there just now is found by the next who opens
+ * the name. */
 static void write_places(const struct replacement *r, struct commands *out)
 {
     char key[KEYS_SIZE];
+    const bool has_second_place = !r->filter->first.server->clustered ||
+                                  keys_slot(key, keys_at(key, r->name, false, 0)) ==
+                                      keys_slot(key, keys_at(key, r->name, true, 0));
 
     for (uint32_t link = 0; link < most_links(r); link++) {
         const bool only_old = link >= links_of(r->filter), several = only_old && count_of(r->old, link) > 1;
         command_argument(out, key_at(key, r->name, link, several, 0));
-        command_argument(out, key_at(key, r->name, link, only_old ? several : link > 0 || has_second_place(r), 0));
+        command_argument(out, key_at(key, r->name, link, only_old ? several : link > 0 || has_second_place, 0));
     }
 }
 

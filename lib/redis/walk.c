@@ -382,23 +382,22 @@ static void start_add(struct talk *talk, struct outbox *outbox)
     talk_then(talk, guard_take_alone, start);
 }
 
-static void rewind_chunk(struct walk *walk)
-{
-    walk->chunk.base = walk->chunk.end = 0;
-    walk->chunk.link = walk->chunk.items = walk->chunk.next = 0;
-    walk->started = false;
-}
-
-static void look_again(struct task *task)
+/* Items known to be new stay so. */
+static void again(struct task *task)
 {
     struct walk *walk = (struct walk *)task;
 
     task->status = HIBLOOM_OK;
-    walk->talk.cleaning = walk->talk.task.cleans = false;
+    walk->talk.cleaning = task->cleans = false;
     walk->talk.diagnose = NULL;
-    walk->talk.step = start;
-    rewind_chunk(walk);
-    memset(walk->missing, 0, FLAGS_BYTES(walk->n * walk->links));
+    walk->talk.step = walk->encoding->sets ? start_add : start;
+    walk->chunk.base = walk->chunk.end = 0;
+    walk->chunk.link = walk->chunk.items = walk->chunk.next = 0;
+    walk->started = false;
+    for (unsigned w = 0; w < walk->pipelined; w++)
+        walk->pipelines[w].items = walk->pipelines[w].runs = 0;
+    if (!walk->encoding->sets)
+        memset(walk->missing, 0, FLAGS_BYTES(walk->n * walk->links));
 }
 
 /* Before Redis 6 there was no BITFIELD_RO. */
@@ -410,7 +409,7 @@ static void retry_without_ro(struct talk *talk, struct outbox *outbox)
     if (talk->task.refusal != REFUSAL_UNKNOWN_COMMAND || server->lacks_bitfield_ro || !asked)
         return;
     server->lacks_bitfield_ro = true;
-    look_again(&talk->task);
+    again(&talk->task);
     start(talk, outbox);
 }
 
@@ -436,23 +435,12 @@ static void begin(struct walk *walk, struct link *link, uint32_t links, const st
         task_no_memory(&walk->talk.task);
 }
 
-/* Items known to be new stay so. */
-static void add_again(struct task *task)
-{
-    struct walk *walk = (struct walk *)task;
-
-    rewind_chunk(walk);
-    for (unsigned w = 0; w < walk->pipelined; w++)
-        walk->pipelines[w].items = walk->pipelines[w].runs = 0;
-    walk->talk.step = start_add;
-}
-
 void walk_begin_add(struct walk *walk, struct link *link, const hibloom_item *items, size_t n, bool exact)
 {
     begin(walk, link, 1, encoding_to_add(link, exact), items, n, exact);
     walk->talk.step = start_add;
     walk->talk.task.adds = true;
-    walk->talk.task.again = add_again;
+    walk->talk.task.again = again;
     walk->talk.task.take_lone_guard = take_lone_guard;
     if (walk->encoding->all_keys && !link_is_together(link, link))
         task_fail(
@@ -469,7 +457,7 @@ void walk_begin_look(struct walk *walk, struct link *link, uint32_t links, const
     walk->aside = aside;
     walk->talk.task.reads = true;
     /* one replica may have bits, and another a config, of another time: so it asks no replica */
-    walk->talk.task.again = keys_have_config(link->spec) ? NULL : look_again;
+    walk->talk.task.again = keys_have_config(link->spec) ? NULL : again;
     walk->talk.cleanup = retry_without_ro;
 }
 

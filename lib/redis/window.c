@@ -23,27 +23,20 @@ static void begin(struct sieve *);
 
 /* ---- The current period ------------------------------------------------------------------ */
 
-/* The newest one that any key is known to have. */
-static uint64_t newest_period(struct redis_filter *filter)
+/* That of the clock, or the newest one that any key is known to have. */
+static uint64_t current_period(const struct sieve *s)
 {
-    uint64_t newest = 0;
+    const uint64_t clock_us = s->window->clock_us != 0 ? s->window->clock_us : s->filter->clock_us;
+    uint64_t newest = period_at(s->task.link->spec, clock_us);
 
-    for (uint32_t i = 0; i < redis_links(filter); i++) {
-        const struct link *slice = redis_link(filter, i);
+    for (uint32_t i = 0; i < redis_links(s->filter); i++) {
+        const struct link *slice = redis_link(s->filter, i);
         for (uint32_t key = 0; key < slice->count; key++) {
             const uint64_t period = period_of_epoch(slice->spec, slice->keys[key].epoch);
             newest = period > newest ? period : newest;
         }
     }
     return newest;
-}
-
-static uint64_t current_period(const struct sieve *s)
-{
-    const uint64_t clock_us = s->window->clock_us != 0 ? s->window->clock_us : s->filter->clock_us;
-    const uint64_t now = period_at(s->task.link->spec, clock_us), newest = newest_period(s->filter);
-
-    return now > newest ? now : newest;
 }
 
 static bool read_clock(struct sieve *s, size_t used)
@@ -298,16 +291,6 @@ static void rest(struct talk *talk, struct outbox *outbox)
     talk->task.pause_ms = ms < REST_MS ? (unsigned)ms : REST_MS;
 }
 
-/* A key that is known to have the period; the number of keys: none is. */
-static uint32_t begun_key(const struct link *slice, uint64_t period)
-{
-    uint32_t key = 0;
-
-    while (key < slice->count && period_of_epoch(slice->spec, slice->keys[key].epoch) < period)
-        key++;
-    return key;
-}
-
 /* Asks the clock of the first slice's root once a call, if it is unknown or the script asks another one. Also if
  * the root was not proven for long: the script sees its own key only. */
 static void set(struct sieve *s)
@@ -326,10 +309,13 @@ static void set(struct sieve *s)
     const uint32_t number = period_slice(link->spec, s->window->period);
     struct link *slice = redis_link(s->filter, number);
     const bool clustered = link->server->clustered;
+    uint32_t begun = clustered ? slice->count : 0;
+    while (begun < slice->count && period_of_epoch(slice->spec, slice->keys[begun].epoch) < s->window->period)
+        begun++;
     s->window->slice = (struct slice_add){
         .period = s->window->period,
         .from_us = clustered ? 0 : period_end_us(link->spec, s->window->period - 1), /* there one clock decides */
-        .begun = clustered ? slice->count : begun_key(slice, s->window->period),
+        .begun = begun,
         .window = s->call == STORE_ADD_NEW && !clustered ? s->filter : NULL,
         .looked = s->window->clears[number],
     };
