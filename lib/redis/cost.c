@@ -86,12 +86,11 @@ double cost_bitmaps(const struct spec *spec, const struct cost_server *server, e
 {
     const uint64_t bytes = spec_bitmap_bytes(spec);
     const double merge_mb = bytes < LARGE_BYTES ? MERGE_MB : MERGE_LARGE;
-    const bool may_tell_new = spec->window == 0 && spec->keys == KEYS_OWN && spec_item_keys(spec) == 1 &&
-                              !spec->empty_excluded;
 
     if (call == STORE_LOOK)
         return whole(spec, server, n, READ_MB, 1);
-    if (spec->counters != 0 || (call == STORE_ADD_NEW && !may_tell_new))
+    if (spec->counters != 0 || (call == STORE_ADD_NEW && (spec->window != 0 || spec->keys != KEYS_OWN ||
+                                                          spec_item_keys(spec) != 1 || spec->empty_excluded)))
         return INFINITY;
     if (call == STORE_ADD_NEW)
         return spec_keys(spec) * MERGE_KEY + whole(spec, server, n, merge_mb + BEFORE_MB + READ_MB, 2);

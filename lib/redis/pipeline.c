@@ -206,7 +206,8 @@ static void estimate(struct walk *walk, const struct link *first, const struct l
     const size_t guards = walk_by_key(walk) ? walk->keys : 1, entries = walk->n * walk->links;
     const size_t names = encoding->all_keys || encoding->proves ? 0 : encoding->each_bit ? k : 1; /* of keys, an item */
     const size_t others = encoding->proves && answers ? first->spec->slices : 0;                  /* keys of a script */
-    const size_t key = keys_name(KEY_NAME, last, last->count - 1) + 8;
+    char name[KEYS_SIZE];
+    const size_t key = keys_name(name, last, last->count - 1) + 8;
     const size_t digits = number_digits(spec_bitmap_bits(last->spec) * spec_width(last->spec)) + 4;
 
     walk->item_bytes = encoding->item_bytes + k * (encoding->bit_bytes + digits) + names * key;

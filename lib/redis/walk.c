@@ -60,10 +60,11 @@ static void write_exchange(struct walk *walk, struct outbox *outbox, uint32_t ta
     const struct encoding *encoding = walk->encoding;
     struct link *link = walk->in[run->link].link;
     const size_t first = outbox->commands.count;
+    char name[KEYS_SIZE];
     uint32_t there = i; /* it exists once the answer has come */
     while (encoding->all_keys && !has_bits_in(run, there))
         there++;
-    const struct argument key = link_begin(link, outbox, tag, there, KEY_NAME);
+    const struct argument key = link_begin(link, outbox, tag, there, name);
 
     if (encoding->sets && link->bare)
         ask_guards(walk, link, outbox, i);
