@@ -60,22 +60,6 @@ static void fail_astray(struct carrier *c, struct call *call)
         call_flight_failed(c, flight, c->topology.nodes[0], c->locate.status, c->locate.error.words, false);
 }
 
-static void fail_all_astray(struct carrier *c)
-{
-    for (struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls))
-        fail_astray(c, call);
-}
-
-/* Waiting flights can go out. */
-static void send_all(struct carrier *c)
-{
-    for (struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls))
-        if (call->waiting.first != NULL) {
-            call_wake(c, call);
-            dispatch_call(c, call);
-        }
-}
-
 /* ---- Locations ------------------------------------------------------------------------------------ */
 
 /* Until then a call waits for a check: twice as long as the last one took, and a little. Half of its time is left for the
@@ -145,6 +129,7 @@ static bool is_over(const struct carrier *c)
     return c->locate.asked > 0;
 }
 
+/* Waiting flights can go out, or have failed. */
 static void end_round(struct carrier *c, bool knows, uint64_t since_ns)
 {
     c->locate.asking = false;
@@ -152,6 +137,13 @@ static void end_round(struct carrier *c, bool knows, uint64_t since_ns)
     c->locate.stale = !knows;
     c->locate.checked_ns = since_ns;
     call_begin_pause(c, &c->locate.pause);
+    for (struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls))
+        if (call->waiting.first != NULL && !knows) {
+            fail_astray(c, call);
+        } else if (call->waiting.first != NULL) {
+            call_wake(c, call);
+            dispatch_call(c, call);
+        }
 }
 
 /* Asks the next node that can be reached; if there is none, or no time, all that waits has failed. */
@@ -171,10 +163,6 @@ static void ask_next(struct carrier *c)
     }
     /* A check that nobody answers changes nothing. Without memory to ask there was no check. */
     end_round(c, !c->locate.stale && had_memory, clock_now_ns());
-    if (c->locate.stale)
-        fail_all_astray(c);
-    else
-        send_all(c);
 }
 
 static void begin_asking(struct carrier *c)
@@ -470,7 +458,6 @@ void dispatch_take_location(struct carrier *c, const struct node *node, uint32_t
                      c->topology.sentinels ? "master and replicas" : "slot map",
                      carrier_where(c, node, where, sizeof where));
     c->locate.took_ns = c->topology.sentinels ? clock_now_ns() - c->locate.asked_ns : 0;
-    end_round(c, true, c->locate.asked_ns);
     c->store.server.count = topology_primaries(&c->topology);
-    send_all(c);
+    end_round(c, true, c->locate.asked_ns);
 }
