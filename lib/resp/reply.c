@@ -181,28 +181,31 @@ static void discard(void *object)
 /* An EXEC of BITFIELDs is two deep. hiredis 1.x sets no limit of its own. */
 #define DEPTH_MAX 4
 
-static void *note_elements(const redisReadTask *task, size_t elements)
+#if HIREDIS_MAJOR >= 1
+typedef size_t element_count;
+#else
+typedef int element_count;
+#endif
+
+static void *note_array(const redisReadTask *task, element_count elements)
 {
+    struct reply *reply = reply_of(task);
+
+    if (is_owners(task)) {
+        if (!may_build(task, (uint64_t)elements, sizeof(redisReply *)))
+            return NULL;
+        reply->pushed = true;
+        return reply->owner->createArray(task, elements);
+    }
     if (depth_of(task) >= DEPTH_MAX)
         return NULL;
     if (task->parent == NULL)
-        reply_of(task)->elements = elements;
+        reply->elements = (size_t)elements;
     note(task);
     return &something;
 }
 
 #if HIREDIS_MAJOR >= 1
-static void *note_array(const redisReadTask *task, size_t elements)
-{
-    if (is_owners(task)) {
-        if (!may_build(task, elements, sizeof(redisReply *)))
-            return NULL;
-        reply_of(task)->pushed = true;
-        return reply_of(task)->owner->createArray(task, elements);
-    }
-    return note_elements(task, elements);
-}
-
 static void *note_double(const redisReadTask *task, double value, char *text, size_t len)
 {
     if (is_owners(task))
@@ -217,16 +220,6 @@ static void *note_bool(const redisReadTask *task, int value)
         return may_build(task, 0, 0) ? reply_of(task)->owner->createBool(task, value) : NULL;
     note(task);
     return &something;
-}
-#else
-static void *note_array(const redisReadTask *task, int elements)
-{
-    const struct reply *reply = reply_of(task);
-
-    if (is_owners(task))
-        return may_build(task, (uint64_t)elements, sizeof(redisReply *)) ? reply->owner->createArray(task, elements)
-                                                                         : NULL;
-    return note_elements(task, (size_t)elements);
 }
 #endif
 
