@@ -99,8 +99,8 @@ static uint32_t patience_of(const struct blocking *b)
     return end > now ? (uint32_t)(end - now) : 0;
 }
 
-/* Waits for all nodes at once, and takes what has come. False: there is none to wait for. */
-static bool wait_for_some(struct blocking *b)
+/* Waits for all nodes at once, or until something that sleeps is sent again, and takes what has come. */
+static void wait_for_some(struct blocking *b)
 {
     const unsigned count = find_waited(b);
     struct node **waited = b->waited;
@@ -108,11 +108,15 @@ static bool wait_for_some(struct blocking *b)
     uint32_t least = rest_of_sleep(&b->carrier);
     const uint32_t patience = patience_of(b);
 
-    if (count == 0)
-        return false;
+    if (count == 0) {
+        least = rest_of_sleep(&b->carrier); /* the clock is read last */
+        nanosleep(&(struct timespec){least / 1000, least % 1000 * 1000000L}, NULL);
+        (void)events_tick(&b->carrier);
+        return;
+    }
     if (b->carrier.settings->borrowed) {
         pipes_receive(&b->carrier, waited[0], true);
-        return true;
+        return;
     }
     for (unsigned i = 0; i < count; i++) {
         ready[i] = connection_events(waited[i]->pipe);
@@ -138,7 +142,6 @@ static bool wait_for_some(struct blocking *b)
     }
     if (!is_done(b) && rest_of_sleep(&b->carrier) == 0)
         (void)events_tick(&b->carrier);
-    return true;
 }
 
 /* Answers that no call waits for any more. The last call may have ended in the middle of what was read, and more may have
@@ -159,26 +162,6 @@ static void receive_rest(struct blocking *b)
     }
 }
 
-static void sleep_until(uint64_t at)
-{
-    const uint64_t now = clock_now_ms(), ms = at > now ? at - now : 0;
-
-    nanosleep(&(struct timespec){(time_t)(ms / 1000), (long)(ms % 1000) * 1000000}, NULL);
-}
-
-/* Until all have ended that were begun. */
-static void wait_for_all(struct blocking *b)
-{
-    struct carrier *c = &b->carrier;
-
-    while (!is_done(b)) {
-        if (wait_for_some(b))
-            continue;
-        sleep_until(events_wake_at(c));
-        (void)events_tick(c);
-    }
-}
-
 static void return_borrowed(const struct carrier *c)
 {
     if (!c->settings->borrowed || c->topology.nodes[0]->pipe == NULL) /* it was not needed yet */
@@ -195,7 +178,8 @@ static hibloom_status run(struct redis_store *store, struct task *task)
 
     receive_rest(b);
     events_begin(c, &call, task);
-    wait_for_all(b);
+    while (!is_done(b))
+        wait_for_some(b);
     const hibloom_status status = events_error(c, &call);
     events_end(c, &call);
     return_borrowed(c);
@@ -213,7 +197,8 @@ static void run_all(struct redis_store *store, void (*begin)(void *), void (*end
     c->in_step = true;
     begin(data);
     events_go(c);
-    wait_for_all(b);
+    while (!is_done(b))
+        wait_for_some(b);
     c->in_step = false;
     ended(store);
     return_borrowed(c);
