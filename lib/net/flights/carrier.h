@@ -52,8 +52,7 @@ struct pipe_class {
 struct locate {
     bool stale;            /* the locations have to come before more is sent; false: a round is a check */
     bool asking;           /* a round is under way, */
-    struct node *at;       /* and this node is asked; NULL: it has answered, or was lost */
-    bool lost;             /* that one gave no locations: the next one follows */
+    struct node *at;       /* and this node is asked; NULL: it gave no locations, and the next one follows */
     bool sound;            /* no reply of the node was wrong so far */
     bool knows;            /* after the last round they were not stale; */
     bool hopeless;         /* no node can be reached, which no other try mends */
@@ -93,6 +92,12 @@ struct carrier {
 static inline bool carrier_is_of_one(const struct carrier *c)
 {
     return !c->topology.clustered && !c->topology.sentinels;
+}
+
+/* Is there one more to be asked? */
+static inline bool carrier_must_ask_on(const struct carrier *c)
+{
+    return c->locate.asking && c->locate.at == NULL;
 }
 
 /* Does the node have a check to answer? That has no call's deadline: dispatch_ask_on gives it up. */

@@ -185,10 +185,8 @@ void dispatch_ask_on(struct carrier *c)
 
     if (at != NULL && written && carrier_checks(c, at) && clock_now_ns() > c->locate.asked_ns + CHECK_NS)
         node_lose(c, at, HIBLOOM_ETIMEDOUT, "timed out waiting for the server");
-    if (c->locate.lost) {
-        c->locate.lost = false;
+    if (carrier_must_ask_on(c))
         ask_next(c);
-    }
 }
 
 void dispatch_note_written(struct carrier *c)
@@ -449,10 +447,8 @@ void dispatch_take_location(struct carrier *c, const struct node *node, uint32_t
     if (!last)
         return;
     c->locate.at = NULL;
-    if (!c->locate.sound) {
-        ask_next(c);
+    if (!c->locate.sound)
         return;
-    }
     if (c->locate.stale) /* a check each second is no news */
         settings_log(c->settings, HIBLOOM_LOG_INFO, "%s read from %s",
                      c->topology.sentinels ? "master and replicas" : "slot map",

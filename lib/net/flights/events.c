@@ -176,7 +176,7 @@ static void settle(struct carrier *c)
         }
         if (!c->by_turns)
             flush(c);
-    } while (!TAILQ_EMPTY(&c->runnable) || c->locate.lost);
+    } while (!TAILQ_EMPTY(&c->runnable) || carrier_must_ask_on(c));
 }
 
 void events_flush(struct carrier *c)

@@ -191,7 +191,6 @@ static void fail_flights(struct carrier *c, struct node *node, struct flights *f
         if (flight->kind == FLIGHT_LOCATE) {
             carrier_note_untold(c, node, status, words);
             c->locate.at = NULL;
-            c->locate.lost = true;
         }
         flight_free(&c->pool, flight);
     }
