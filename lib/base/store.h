@@ -19,16 +19,10 @@ struct piece {
     uint64_t from, len; /* bytes */
 };
 
-/* Over all keys, and all links; spec_note_count adds what follows ttl_ms. */
+/* Over all keys, and all links: see spec_note_count. */
 struct store_count {
-    uint64_t bits_set, bytes; /* bytes: as stored */
-    int64_t ttl_ms;           /* -1: none */
-    uint64_t bits;            /* in all */
-    uint32_t keys;
-    double items, error_rate; /* estimated */
-    uint32_t links;
-    uint64_t capacity; /* 0: not stated */
-    double used;       /* of the fullest link or slice, whose capacity is stated */
+    hibloom_info info;
+    uint64_t bits; /* in all, set or not */
 };
 
 /* A piece of the dump of a filter of RedisBloom. */

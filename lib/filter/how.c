@@ -7,7 +7,6 @@
 #include "redis/links.h"
 #include "redis/list.h"
 
-#include <math.h>
 #include <string.h>
 
 /* ---- May it be made, and how does it end? ------------------------------------------------------ */
@@ -35,22 +34,6 @@ struct links_work {
     struct request wanted;
 };
 
-static void say_count(const struct store_count *count, hibloom_info *out, size_t size)
-{
-    const hibloom_info info = {.bits_set = count->bits_set,
-                               .bytes = count->bytes,
-                               .ttl_ms = count->ttl_ms,
-                               .keys = count->keys,
-                               .fill = fmin((double)count->bits_set / (double)count->bits, 1.0),
-                               .estimated_items = count->items,
-                               .estimated_error_rate = count->error_rate,
-                               .links = count->links,
-                               .capacity = count->capacity,
-                               .used = count->capacity != 0 ? count->used : (double)NAN};
-
-    filter_fill(out, size, &info, sizeof info);
-}
-
 static hibloom_status hand_over(const struct links_args *call, hibloom_status status, const struct store_count *count,
                                 bool wanted)
 {
@@ -65,7 +48,7 @@ static hibloom_status hand_over(const struct links_args *call, hibloom_status st
     else
         filter_free(call->made);
     if (call->info != NULL && status == HIBLOOM_OK && wanted)
-        say_count(count, call->info, call->size);
+        filter_fill(call->info, call->size, &count->info, sizeof count->info);
     return status;
 }
 

@@ -238,10 +238,10 @@ static void count_bits(const struct memory_filter *stored, struct store_count *o
 {
     const uint64_t now = clock_now_ms(), end = stored->expires_ms;
 
-    *out = (struct store_count){.ttl_ms = end == 0 ? -1 : end > now ? (int64_t)(end - now) : 0};
+    *out = (struct store_count){.info.ttl_ms = end == 0 ? -1 : end > now ? (int64_t)(end - now) : 0};
     for (uint32_t i = 0; i < stored->bits.links; i++) {
         const struct bits *bits = &stored->bits.link[i];
-        spec_note_count(out, &bits->spec, &(struct store_count){.bits_set = bits_count(bits), .bytes = bits->bytes});
+        spec_note_count(out, &bits->spec, &(hibloom_info){.bits_set = bits_count(bits), .bytes = bits->bytes});
     }
 }
 

@@ -187,7 +187,7 @@ static void counted(struct sieve *s)
     struct store_count count = {0};
 
     spec_note_count(&count, link->spec, &s->inner->upkeep.count);
-    const double missing = limit_of(capacity) - count.items - (double)link->reserved;
+    const double missing = limit_of(capacity) - count.info.estimated_items - (double)link->reserved;
     const uint64_t least = capacity / LEAST + 1;
     const double part = floor(missing / PARTS) + (double)least;
     const double shared = fmin(part * (s->filter->waiting + 1.0), missing); /* by those that wait for the count */

@@ -416,7 +416,7 @@ static void upkeep_ended(struct links *l)
     if (l->goal == LINKS_COUNT) {
         spec_note_count(&l->count, redis_link(l->filter, l->at)->spec, &l->upkeep.count);
         if (l->at == 0)
-            l->count.ttl_ms = l->upkeep.count.ttl_ms;
+            l->count.info.ttl_ms = l->upkeep.count.ttl_ms;
     }
     l->at++;
     go_on(l);
@@ -730,7 +730,7 @@ void links_begin(struct links *l, enum links_goal goal, hibloom *handle, const s
         handle->created = false;
     l->number = number;
     l->begun_ms = clock_now_ms();
-    l->count.ttl_ms = -1;
+    l->count.info.ttl_ms = -1;
     if (goal == LINKS_OPEN || goal == LINKS_DROP || goal == LINKS_DELETE || goal == LINKS_REPAIR)
         run_root(l);
     else if (goal == LINKS_UNCHAIN) {

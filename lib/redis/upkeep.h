@@ -16,12 +16,12 @@ struct upkeep {
             bool only_newest; /* the root if it tells of no further link; else that is noted, and no more */
             bool but_root;    /* that has its time to live */
         };
-        struct {                      /* count: */
-            uint64_t from;            /* where it is: the byte, */
-            uint32_t key;             /* of this key */
-            struct store_count count; /* so far, */
-            uint64_t bits;            /* and in the part that is on its way */
-            unsigned char *counters;  /* of a counting filter: those that were read last */
+        struct {                     /* count: */
+            uint64_t from;           /* where it is: the byte, */
+            uint32_t key;            /* of this key */
+            hibloom_info count;      /* so far, */
+            uint64_t bits;           /* and in the part that is on its way */
+            unsigned char *counters; /* of a counting filter: those that were read last */
         };
     };
 };

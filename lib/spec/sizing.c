@@ -125,21 +125,23 @@ static double error_at_fill(const struct spec *spec, double fill)
                : pow(fill, spec->hashes);
 }
 
-void spec_note_count(struct store_count *all, const struct spec *spec, const struct store_count *one)
+void spec_note_count(struct store_count *all, const struct spec *spec, const hibloom_info *one)
 {
     /* a bare bitmap may go on behind our last bit */
     const double fill = fmin((double)one->bits_set / (double)spec_all_bits(spec), 1.0);
+    const double items = spec_items_at(spec, fill);
+    hibloom_info *info = &all->info;
 
-    all->bits_set += one->bits_set;
-    all->bytes += one->bytes;
     all->bits += spec_all_bits(spec);
-    all->keys += spec_keys(spec);
-    all->items += spec_items_at(spec, fill);
-    all->error_rate += (1.0 - all->error_rate) * error_at_fill(spec, fill);
-    all->links++;
-    all->capacity = spec->capacity + (spec->window == 0 ? all->capacity : 0); /* each slice has all items of a window */
-    if (spec->capacity != 0)
-        all->used = fmax(all->used, spec_items_at(spec, fill) / (double)spec->capacity);
+    info->bits_set += one->bits_set;
+    info->bytes += one->bytes;
+    info->keys += spec_keys(spec);
+    info->links++;
+    info->fill = fmin((double)info->bits_set / (double)all->bits, 1.0);
+    info->estimated_items += items;
+    info->estimated_error_rate += (1.0 - info->estimated_error_rate) * error_at_fill(spec, fill);
+    info->capacity = spec->capacity + (spec->window == 0 ? info->capacity : 0); /* each slice has all of a window's */
+    info->used = spec->capacity != 0 ? fmax(info->used, items / (double)spec->capacity) : (double)NAN;
 }
 
 /* The load that all_set gives this error rate. It is about proportional to 1 / bits, whatever the layout is. */

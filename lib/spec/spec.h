@@ -158,9 +158,9 @@ static inline uint32_t spec_default_slices(uint32_t window)
     return window < 4 ? window : 4;
 }
 
-/* Adds what was counted in one link, or all there is, and what that says. */
+/* Adds the bits_set and bytes of one link, or all there is, and what these say. */
 struct store_count;
-void spec_note_count(struct store_count *all, const struct spec *spec, const struct store_count *one);
+void spec_note_count(struct store_count *all, const struct spec *spec, const hibloom_info *one);
 
 /* Bytes of a spec that holds its seeds; a handle has no more, so it is copied by the second. */
 size_t spec_bytes(const struct spec *spec);
