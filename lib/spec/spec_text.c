@@ -77,12 +77,6 @@ static hibloom_status plain_spec(struct spec *out, struct words *s)
     hibloom_status status;
 
     *out = s->spec;
-    if ((s->given & GIVEN_HASH) == 0)
-        out->hash = s->wish.hash;
-    if ((s->given & GIVEN_LAYOUT) == 0)
-        out->layout = s->wish.layout;
-    if ((s->given & GIVEN_SEGMENTS) == 0)
-        out->segments = s->wish.segments;
     if (of_presets != 0)
         return error_set(s->error, HIBLOOM_EINVAL, "%s=: only a preset takes it", word_name(of_presets));
     status = take_seeds(out, s);

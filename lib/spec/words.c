@@ -20,7 +20,7 @@ static const char *const codec_names[] = {"bytes", "string", "kryo5"};
 static const char *const key_names[] = {"own", "pyrebloom", "rueidis", "redisson", "orestes"};
 static const char *const prefer_names[] = {"memory", "add", "lookup"};
 static const char *const create_names[] = {"yes", "no", "only"};
-static const char *const chars_names[] = {"codepoints", "latin1"};
+static const char *const chars_names[] = {[CODEC_BYTES] = "latin1", [CODEC_STRING] = "codepoints"};
 static const char *const index_names[] = {"kirsch-mitzenmacher", "murmur3"};
 static const struct names hashes = NAMES(hash_table, &hash_table->name), layouts = NAMES(layout_names, layout_names),
                           codecs = NAMES(codec_names, codec_names), keys = NAMES(key_names, key_names),
@@ -166,11 +166,6 @@ static uint64_t read_count(struct words *s, uint64_t max)
     return count;
 }
 
-static void set_chars(struct words *s)
-{
-    s->spec.codec = find_name(s, "chars", s->value, &chars) == 0 ? CODEC_STRING : CODEC_BYTES;
-}
-
 static void set_index(struct words *s)
 {
     s->spec.hash = find_name(s, "index", s->value, &indexes) == 0 ? HASH_ORESTES : HASH_ORESTES_MURMUR3;
@@ -271,7 +266,7 @@ static const struct known_word known_words[] = {
     {"empty", GIVEN_EMPTY, .set = set_empty},
     {"codec", GIVEN_CODEC, SPEC(codec), .names = &codecs},
     {"keys", GIVEN_KEYS, SPEC(keys), .names = &keys},
-    {"chars", GIVEN_CHARS, .set = set_chars},
+    {"chars", GIVEN_CHARS, SPEC(codec), .names = &chars},
     {"index", GIVEN_INDEX, .set = set_index},
     {"growth", GIVEN_GROWTH, SPEC(growth), .most = UINT32_MAX},
     {"window", GIVEN_WINDOW, SPEC(window), .set = set_window},
@@ -279,9 +274,9 @@ static const struct known_word known_words[] = {
     {"create", GIVEN_CREATE, FIELD(create), .names = &creates},
     {"new.ttl", GIVEN_NEW_TTL, .set = set_ttl},
     {"new.prefer", GIVEN_NEW_PREFER, FIELD(prefer), .names = &prefers},
-    {"new.hash", GIVEN_NEW_HASH, FIELD(wish.hash), .names = &hashes},
-    {"new.layout", GIVEN_NEW_LAYOUT, FIELD(wish.layout), .names = &layouts},
-    {"new.segments", GIVEN_NEW_SEGMENTS, FIELD(wish.segments), .most = SPEC_SEGMENTS_MAX},
+    {"new.hash", GIVEN_NEW_HASH, SPEC(hash), .names = &hashes},
+    {"new.layout", GIVEN_NEW_LAYOUT, SPEC(layout), .names = &layouts},
+    {"new.segments", GIVEN_NEW_SEGMENTS, SPEC(segments), .most = SPEC_SEGMENTS_MAX},
     /* Only stored texts have these: */
     {"link", GIVEN_LINK, SPEC(link), .most = SPEC_LINKS_MAX - 1},
     {"chain", GIVEN_CHAIN, .set = set_chain},

@@ -57,13 +57,8 @@ struct words {
     uint32_t seeds;
     struct word seed;            /* len 0: none */
     const struct preset *preset; /* NULL: none */
-    struct spec spec;            /* the values, where given, or of the preset */
-    struct {                     /* for a filter that is made, where the text says nothing else */
-        enum hash_id hash;
-        enum layout layout;
-        uint32_t segments;
-    } wish;
-    uint64_t ttl_ms; /* of it; 0: for ever */
+    struct spec spec;            /* the values, where given or wished, or of the preset */
+    uint64_t ttl_ms;             /* of it; 0: for ever */
     enum preference prefer;
     enum creation create;
     const char *lacks;       /* what keeps the text from fixing a whole filter; NULL: nothing does */

@@ -236,7 +236,7 @@ static const struct refused malformed[] = {
     {"bits=64 hashes=2 keys=orestes layout=partitioned", "keys=: with layout=classic only"},
     {"keys=redisson", "keys=: in these no library has a filter of hash=xxh3"},
     {"bits=65 hashes=2 hash=redisbloom", "bits=65: is no multiple of 8, as hash=redisbloom needs"},
-    {"scrapy-redis bits=1024 hashes=6 chars=ucs", "chars=ucs: no such value; there are codepoints, latin1"},
+    {"scrapy-redis bits=1024 hashes=6 chars=ucs", "chars=ucs: no such value; there are latin1, codepoints"},
     {"redisson capacity=1000", "capacity=: redisson takes capacity= and error=, or none of both"},
     {"orestes capacity=1000 error=0.01 index=md5", "index=md5: no such value; there are kirsch-mitzenmacher, murmur3"},
     {" \t", "the text says nothing; NULL takes any filter"},
