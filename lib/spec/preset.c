@@ -8,23 +8,16 @@
 #include <inttypes.h>
 #include <math.h>
 
-/* Takes a double count over; false if it is no number in 1 .. max. */
-static bool take_count(double value, uint64_t max, uint64_t *out)
-{
-    if (!(value >= 1.0 && value <= (double)max))
-        return false;
-    *out = (uint64_t)value;
-    return true;
-}
-
 /* The functions that complete a spec return NULL, or in words what is out of range. */
 
-static const char *take_hashes(double value, struct spec *spec)
+/* Both are whole numbers, or what is behind the point does not count. */
+static const char *take(struct spec *spec, double bits, double hashes)
 {
-    uint64_t hashes;
-
-    if (!take_count(value, HIBLOOM_HASHES_MAX, &hashes))
+    if (!(bits >= 1.0 && bits <= (double)SPEC_BITS_MAX))
+        return "these numbers give less than 1 or more than 2^62 bits";
+    if (!(hashes >= 1.0 && hashes <= HIBLOOM_HASHES_MAX))
         return "these numbers give less than 1 or more than 128 hashes";
+    spec->bits = (uint64_t)bits;
     spec->hashes = (uint32_t)hashes;
     return NULL;
 }
@@ -32,18 +25,20 @@ static const char *take_hashes(double value, struct spec *spec)
 /* $k = ceil(($m / $n) * log(2)); positions mt_rand(0, $m - 1). */
 static const char *php_mt(struct spec *spec, const struct words *words)
 {
-    return take_hashes(ceil((double)spec->bits / (double)spec->capacity * log(2.0)), spec);
+    const uint64_t bits = spec->bits; /* a double has not all of its digits */
+    const char *wrong = take(spec, 1.0, ceil((double)bits / (double)spec->capacity * log(2.0)));
+
+    spec->bits = bits;
+    return wrong;
 }
 
 /* hash_count = ceil(-1.43 * log(p)); bit_count = ceil(1.43 * hash_count * n). The program
  * that has ten seeds then has ten hashes all the same. */
 static const char *py_mmh3(struct spec *spec, const struct words *words)
 {
-    const char *wrong = take_hashes(ceil(-1.43 * log(spec->error_rate)), spec);
+    const double hashes = ceil(-1.43 * log(spec->error_rate));
+    const char *wrong = take(spec, ceil(1.43 * hashes * (double)spec->capacity), hashes);
 
-    if (wrong == NULL &&
-        !take_count(ceil(1.43 * (double)spec->hashes * (double)spec->capacity), SPEC_BITS_MAX, &spec->bits))
-        wrong = "these numbers give more than 2^62 bits";
     if (words->seeds != 0)
         spec->hashes = words->seeds;
     for (uint32_t i = words->seeds; wrong == NULL && i < spec->hashes; i++)
@@ -54,12 +49,6 @@ static const char *py_mmh3(struct spec *spec, const struct words *words)
 /* ---- Other libraries ----------------------------------------------------------------
  *
  * docs/presets.md says where each was read. */
-
-static const char *take_bits(double value, struct spec *spec)
-{
-    return take_count(value, SPEC_BITS_MAX, &spec->bits) ? NULL
-                                                         : "these numbers give less than 1 or more than 2^62 bits";
-}
 
 /* -n ln p / ln^2 2, in the usual order of operations. */
 static double optimal_bits(const struct spec *spec)
@@ -75,13 +64,12 @@ static bool has_key_too_few(uint64_t bits)
 
 static const char *pyrebloom(struct spec *spec, const struct words *words)
 {
+    const double bits = floor(optimal_bits(spec));
     uint32_t seed = 314159265;
 
     if (spec->capacity > UINT32_MAX)
         return "its capacity is below 2^32";
-    const char *wrong = take_bits(optimal_bits(spec), spec);
-    if (wrong == NULL)
-        wrong = take_hashes(ceil(log(2.0) * (double)spec->bits / (double)spec->capacity), spec);
+    const char *wrong = take(spec, bits, ceil(log(2.0) * bits / (double)spec->capacity));
     if (wrong == NULL && has_key_too_few(spec->bits))
         wrong = "for so many bits it makes a key too few, and fails itself; choose another capacity";
     for (uint32_t i = 0; wrong == NULL && i < spec->hashes; i++, seed = 1664525u * seed + 1013904223u)
@@ -101,9 +89,9 @@ static const char *scrapy_redis(struct spec *spec, const struct words *words)
 
 static const char *rueidis(struct spec *spec, const struct words *words)
 {
-    const char *wrong = take_bits(ceil(optimal_bits(spec)), spec);
+    const double bits = ceil(optimal_bits(spec));
 
-    return wrong != NULL ? wrong : take_hashes(round((double)spec->bits / (double)spec->capacity * log(2.0)), spec);
+    return take(spec, bits, round(bits / (double)spec->capacity * log(2.0)));
 }
 
 /* Without capacity and error, both are read where it is attached. */
@@ -111,10 +99,8 @@ static const char *redisson(struct spec *spec, const struct words *words)
 {
     if (spec->capacity == 0)
         return NULL;
-    const char *wrong = take_bits(optimal_bits(spec), spec);
-    return wrong != NULL
-               ? wrong
-               : take_hashes(fmax(1.0, floor((double)spec->bits / (double)spec->capacity * log(2.0) + 0.5)), spec);
+    const double bits = floor(optimal_bits(spec));
+    return take(spec, bits, fmax(1.0, floor(bits / (double)spec->capacity * log(2.0) + 0.5)));
 }
 
 static const char *bloomfilter_rb(struct spec *spec, const struct words *words)
@@ -129,17 +115,17 @@ static const char *bloomfilter_rb(struct spec *spec, const struct words *words)
 /* k from the quotient of whole numbers. */
 static const char *taganaka(struct spec *spec, const struct words *words)
 {
-    const char *wrong = take_bits(round(optimal_bits(spec)), spec);
-    const uint64_t bits_an_item = spec->bits / spec->capacity;
+    const double bits = round(optimal_bits(spec));
+    const uint64_t bits_an_item = bits <= (double)SPEC_BITS_MAX ? (uint64_t)bits / spec->capacity : 0;
 
-    return wrong != NULL ? wrong : take_hashes(fmax(1.0, round(log(2.0) * (double)bits_an_item)), spec);
+    return take(spec, bits, fmax(1.0, round(log(2.0) * (double)bits_an_item)));
 }
 
 static const char *orestes(struct spec *spec, const struct words *words)
 {
-    const char *wrong = take_bits(ceil(optimal_bits(spec)), spec);
+    const double bits = ceil(optimal_bits(spec));
 
-    return wrong != NULL ? wrong : take_hashes(ceil(log(2.0) * (double)spec->bits / (double)spec->capacity), spec);
+    return take(spec, bits, ceil(log(2.0) * bits / (double)spec->capacity));
 }
 
 /* With growth= it is a filter of ours that grows as the module's. */
