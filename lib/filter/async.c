@@ -57,7 +57,7 @@ static void end_work(struct work *work, hibloom_status status)
 }
 
 /* Its finish may call its owner, which may free the store. A call that was made at once, in memory, may have none. */
-static void finish(struct work *work, hibloom_status status)
+static hibloom_status finish(struct work *work, hibloom_status status)
 {
     work->next = NULL;
     if (work->finish != NULL)
@@ -66,6 +66,7 @@ static void finish(struct work *work, hibloom_status status)
         end_work(work, status);
     else
         events_begin(carrier_of(work), &work->call, work->next);
+    return status;
 }
 
 /* Once the store is being freed, what has ended is canceled, too: nobody has been told. */
@@ -74,7 +75,7 @@ static void deliver_one(struct work *work, hibloom_status status)
     const bool closing = work->async != NULL && work->async->looped.closing;
     const struct how how = closing ? take_done(work) : (struct how){0};
 
-    finish(work, status);
+    (void)finish(work, status);
     tell(&how, HIBLOOM_ECANCELED);
 }
 
@@ -177,14 +178,11 @@ void *work_make(hibloom_store *store, const struct how *how, void *here, size_t 
 /* It has ended before anything was sent. */
 static hibloom_status refuse(struct work *work)
 {
-    struct carrier *c = carrier_of(work);
-    hibloom_status status = events_error(c, &work->call);
+    const hibloom_status status = events_error(carrier_of(work), &work->call);
 
     end_task(work);
     (void)take_done(work);
-    status = work->finish(work, status);
-    end_work(work, status);
-    return status;
+    return finish(work, status);
 }
 
 /* A task, and those that follow it. */
@@ -231,28 +229,23 @@ static bool uses(const struct work *work, const hibloom *filter)
 /* The filter's come first: else a hundred thousand works of others are passed for each. */
 static void bring_forward(struct async *async, const hibloom *filter)
 {
-    struct works others = TAILQ_HEAD_INITIALIZER(others);
     struct work *next;
 
     for (struct work *work = TAILQ_FIRST(&async->works); work != NULL; work = next) {
         next = TAILQ_NEXT(work, in_works);
-        if (uses(work, filter))
+        if (!uses(work, filter))
             continue;
         TAILQ_REMOVE(&async->works, work, in_works);
-        TAILQ_INSERT_TAIL(&others, work, in_works);
+        TAILQ_INSERT_HEAD(&async->works, work, in_works);
     }
-    TAILQ_CONCAT(&async->works, &others, in_works);
 }
 
-/* False: no such work is left. */
+/* The first one. False: it is another filter's, or none is left. */
 static bool cancel_one(struct async *async, const hibloom *filter)
 {
-    struct work *work;
+    struct work *work = TAILQ_FIRST(&async->works);
 
-    TAILQ_FOREACH (work, &async->works, in_works)
-        if (uses(work, filter))
-            break;
-    if (work == NULL)
+    if (work == NULL || !uses(work, filter))
         return false;
     const struct how how = take_done(work);
     tell(&how, HIBLOOM_ECANCELED);
@@ -298,7 +291,7 @@ static void cancel_all(struct async *async)
         TAILQ_REMOVE(calls, call, in_calls);
         task_fail(call->task, HIBLOOM_ECANCELED, "given up before it was answered");
         task_end(call->task);
-        finish((struct work *)call, HIBLOOM_ECANCELED);
+        (void)finish((struct work *)call, HIBLOOM_ECANCELED);
     }
     while (cancel_one(async, NULL))
         ;

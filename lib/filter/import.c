@@ -44,16 +44,13 @@ static void corrupt(struct whole *w, const char *words)
 /* A line that is a whole number; 0 at the end of the file. */
 static uint64_t read_iterator(struct whole *w)
 {
-    char digits[NUMBER_DIGITS];
+    char line[NUMBER_DIGITS + 2] = "";
     uint64_t iterator = 0;
-    size_t len = 0;
-    int c;
 
-    while ((c = getc(w->dump.file)) != EOF && c != '\n' && len < sizeof digits)
-        digits[len++] = (char)c;
-    if (c == EOF && len == 0 && !ferror(w->dump.file))
+    if (fgets(line, sizeof line, w->dump.file) == NULL && !ferror(w->dump.file))
         return 0;
-    if (c != '\n' || number_parse(digits, len, INT64_MAX, &iterator) != HIBLOOM_OK)
+    const size_t len = strcspn(line, "\n");
+    if (line[len] == '\0' || number_parse(line, len, INT64_MAX, &iterator) != HIBLOOM_OK)
         corrupt(w, "an iterator of BF.SCANDUMP should be here, and is not: this is no dump as redis-cli prints it, or "
                    "it was cut short");
     return iterator;
