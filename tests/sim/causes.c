@@ -1,11 +1,7 @@
 /* causes.c: what excuses a status, and a delay. See names.h. */
 #include "sim/names.h"
 
-static bool only_asks(const struct call *c)
-{
-    return c->verb == VERB_LOOK || c->verb == VERB_SAVE || c->verb == VERB_LIST || c->verb == VERB_INFO ||
-           c->verb == VERB_COMPARE;
-}
+#define ONLY_ASKS (1u << VERB_LOOK | 1u << VERB_SAVE | 1u << VERB_LIST | 1u << VERB_INFO | 1u << VERB_COMPARE)
 
 /* Alone, without the root: a removal of several keys says so in their root first. Of one key, late bits may hit the tail.
  * By a clock that steps a maker of keys may take others for older ones (docs/format.md, 9). */
@@ -25,12 +21,6 @@ static bool has_removed_it(const struct call *c)
            c->raw_at_begin == 0 && c->handle_met && !expired && !caused(CAUSE_KEYS, c->begun_us) &&
            !caused(CAUSE_LOSS, c->begun_us) && !was_expired(c->name) && !world.stale[c->client] &&
            !world.misled[c->client] && !commands_may_be_late();
-}
-
-/* An open begins ten times, and a loss may cost it two of these. */
-static bool is_struck_often(const struct call *c)
-{
-    return world.faults - c->faults >= 5;
 }
 
 /* The bits of a client that stands still meanwhile stay. */
@@ -91,7 +81,7 @@ bool has_cause(const struct call *c, hibloom_status status)
                world.plan->topology != SENTINEL || s->loop || s->min_replicas || c->times != 1 || kind->growing ||
                (world.plan->latency_us > 300 && s->deadline_ms < 3000) || world_had(FAULT_PIECES);
     case HIBLOOM_EUNAVAILABLE:
-        return busy || (s->min_replicas > 0 && (kind->growing || !only_asks(c))) ||
+        return busy || (s->min_replicas > 0 && (kind->growing || (1u << c->verb & ONLY_ASKS) == 0)) ||
                (caused(CAUSE_DENIAL, since) && caused(CAUSE_SLOTS, since)) ||    /* ASKING is denied */
                (c->verb == VERB_LIST && lost) ||                                 /* it may have missed keys */
                (world.plan->topology == CLUSTER && caused(CAUSE_LOSS, since)) || /* a stranger puts a key back, */
@@ -107,7 +97,7 @@ bool has_cause(const struct call *c, hibloom_status status)
         return !has_removed_it(c) && (life || (c->verb == VERB_LOOK && kind->bare) || c->raw_at_begin != 0);
     case HIBLOOM_EMISMATCH:
         if (c->verb == VERB_OPEN && finds_no_other(c))
-            return is_struck_often(c);
+            return world.faults - c->faults >= 5; /* it begins ten times, and a loss may cost two of these */
         /* the name of what replaces, or is merged, may have late bits */
         return life || c->raw_at_begin != 0 || world.plan->sizes != 0 || (c->verb == VERB_REPLACE && others) ||
                (merges_here(c) && commands_may_be_late());

@@ -15,7 +15,7 @@ static struct {
     struct anchor seen[64]; /* in its call */
     size_t count;
     unsigned runs[SERVERS]; /* the history that each server has shown it last, by any command, */
-    unsigned told;          /* and server 0 by INFO */
+    unsigned told, mapped;  /* and server 0 by INFO; a bit for each primary that a map or a redirect has named */
     struct tries {
         uint64_t since_us, at_once_us;
         unsigned count, at_once;
@@ -321,6 +321,8 @@ static void note_reply(struct wire *wire, const struct command_seen *seen, struc
 
     if (arrives && wire->server == 0 && strcmp(seen->place, "INFO") == 0 && begins_with(reply, "$"))
         met[wire->client].told = servers[0].node.history;
+    for (size_t i = 0; strcmp(seen->place, "CLUSTER") == 0 && i < slots_map()->range_count; i++)
+        met[wire->client].mapped |= 1u << slots_map()->ranges[i].owner;
     if (strcmp(seen->place, "ROLE") == 0)
         wire->knew = servers[wire->server].primary >= 0 && !begins_with(reply, "-");
     wire->knew |= demoted && world.plan->topology == SENTINEL && seen->argc == 1 && begins_with(reply, "$");
@@ -328,8 +330,12 @@ static void note_reply(struct wire *wire, const struct command_seen *seen, struc
         check_read_only(wire);
     if (begins_with(reply, "-MOVED") || begins_with(reply, "-ASK")) {
         world.redirected_us[wire->client] = net_now_us();
-        if (begins_with(reply, "-MOVED") && servers[wire->server].primary >= 0 && !wire->knew)
+        if (begins_with(reply, "-MOVED") && servers[wire->server].primary >= 0 && !wire->knew) {
             world.deposed_us[wire->client] = net_now_us();
+            if ((met[wire->client].mapped >> slots_owner(seen->key) & 1) == 0)
+                world.heir_us[wire->client] = net_now_us();
+            met[wire->client].mapped |= 1u << slots_owner(seen->key);
+        }
         return;
     }
     const bool refused = begins_with(reply, "-") || demoted;

@@ -40,7 +40,8 @@ struct world {
     uint64_t starved_us[CLIENTS];
     uint64_t left_us[CLIENTS]; /* when the client left a server that is no Sentinel; UINT64_MAX: it has met none */
     uint64_t redirected_us[CLIENTS]; /* when a server has last answered MOVED or ASK, */
-    uint64_t deposed_us[CLIENTS];    /* and when one that the client took for a primary, and is a replica */
+    uint64_t deposed_us[CLIENTS];    /* and when one that the client took for a primary, and is a replica, */
+    uint64_t heir_us[CLIENTS];       /* to one of which nothing has told the client */
     bool root_went;                  /* it was altered, or all was flushed: its other keys may stay */
     bool undo_lost;                  /* so its bits stay */
     uint64_t held_us;                /* for which faults have stopped something, in all */
