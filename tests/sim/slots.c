@@ -7,7 +7,7 @@
 
 static struct slot_range ranges[12];
 static struct cluster map;
-static unsigned moves; /* that have ended */
+static bool moved[NODE_SLOTS];
 
 static struct move {
     int slot, from, to;
@@ -26,7 +26,7 @@ void slots_begin(void)
                            .range_count = world.plan->topology == CLUSTER ? (size_t)shards : 0};
     move.slot = -1;
     move.next_us = 0;
-    moves = 0;
+    memset(moved, false, sizeof moved);
 }
 
 struct cluster *slots_map(void)
@@ -96,6 +96,9 @@ static void end_move(void)
     struct slot_range *range = move.slot >= 0 ? split(move.slot) : NULL;
 
     if (range != NULL) {
+        if (moved[move.slot]) /* there and back: what was lost in between nothing tells */
+            oracle_forget_lost();
+        moved[move.slot] = true;
         range->owner = move.to;
         range->migrating = range->importing = -1;
         note_run();
@@ -103,8 +106,6 @@ static void end_move(void)
     }
     move.slot = -1;
     move.next_us = net_now_us() + 2000000;
-    if (moves++ > 0) /* there and back: what was lost in between nothing tells */
-        oracle_forget_lost();
 }
 
 /* One key more, or the end of it. */
