@@ -341,8 +341,7 @@ static void check_added(struct call *c, int item)
                       (caused(CAUSE_KEYS, c->begun_us) && caused(CAUSE_SLOTS, c->begun_us));
     const bool from_cache = goes_by_near(c);
 
-    if (is_add(c) && !settings->loop && settings->near < 2 && c->times == 1 &&
-        world.primary_us[c->client] < c->begun_us)
+    if (is_add(c) && !settings->loop && settings->near < 2 && world.primary_us[c->client] < c->begun_us)
         fail_call(c, "the add of item %d to '%s' is OK, but no primary was asked", item, oracle_name(c->name));
     if ((c->had & bit) == 0 && there == 0 && !lost && !from_cache)
         fail_call(c, "the add of item %d to '%s' is OK, but it is not in", item, oracle_name(c->name));
