@@ -391,9 +391,9 @@ HIBLOOM_CHECKED hibloom_status hibloom_get_info(hibloom *filter, hibloom_info *o
  * trips: one for each 16 MB. */
 HIBLOOM_CHECKED hibloom_status hibloom_clear(hibloom *filter);
 
-/* The filter is removed after `ms`; 0: never. Key 0 goes first, the others a second later. Of two calls at once the last
- * one may hold for a part of the keys: call again. The same holds for repair and growth at that moment. ERANGE: more
- * than 2^50. Round trips: one; of several keys two, and one for each 16 MB beyond the first. */
+/* The filter is removed after `ms`; 0: never. Key 0 goes first, the others a second later. A call that fails may hold for
+ * a part of the keys, and so may the last of two at once: call again. The same holds for repair and growth at that
+ * moment. ERANGE: more than 2^50. Round trips: one; of several keys two, and one for each 16 MB beyond the first. */
 HIBLOOM_CHECKED hibloom_status hibloom_expire(hibloom *filter, uint64_t ms);
 
 /* Removes every key of the filter, also on a full server. The handle must still be closed. Both remove a damaged filter,

@@ -182,7 +182,7 @@ static bool is_unsettled(const struct call *c)
 
     const bool held = world_had(FAULT_DISCONNECT) || world_had(FAULT_SLOW) || world_had(FAULT_MEET);
 
-    return since != 0 && (commands_may_be_late() || held || c->begun_us < since + 20000);
+    return since != 0 && (commands_may_be_late() || held || c->begun_us < since + 20000 + 4 * world.plan->latency_us);
 }
 
 void times_end(struct call *c, hibloom_status status, bool open_end)

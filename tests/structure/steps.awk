@@ -73,7 +73,7 @@ function define(head, body,    name, id) {
         everywhere[name] = id
     if (head ~ /void [a-z_]+\(struct talk \*[a-z]*, struct outbox \*[a-z]*\)$/)
         is_step[id] = 1
-    else if (match(head, /void [a-z_]+\(struct [a-z_]+ \*[a-z]*\)$/) && head !~ /\(struct (task|looped) /)
+    else if (match(head, /void [a-z_]+\(struct [a-z_]+ \*[a-z]*\)$/) && head !~ /\(struct (task|looped|redis_store) /)
         task_of[id] = substr(head, index(head, "("), RLENGTH) # if it is named, and then of each that takes the same
 }
 
