@@ -35,7 +35,7 @@ static const struct command *command_named(const struct node *node, struct blob 
     const struct command *command = *at;
     if (command == NULL || (second == NULL && strchr(name, '|') != NULL) ||
         (node->sentinel != NULL && (command->flags & SENTINEL) == 0) ||
-        (node->sentinel == NULL && strncmp(name, "sentinel", 8) == 0))
+        (node->sentinel == NULL && command->name[0] == 's' && strncmp(name, "sentinel", 8) == 0))
         return NULL;
     return command;
 }

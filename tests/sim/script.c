@@ -68,10 +68,11 @@ static const struct blob *read_arguments(lua_State *lua, size_t count)
         numbers = resized(numbers, room * sizeof *numbers);
     }
     for (size_t i = 0; i < count; i++) {
-        const double number = lua_tonumber(lua, (int)i + 1);
-        if (lua_type(lua, (int)i + 1) == LUA_TNUMBER && number == (double)(long long)number)
+        const int type = lua_type(lua, (int)i + 1);
+        const double number = type == LUA_TNUMBER ? lua_tonumber(lua, (int)i + 1) : 0; /* which takes texts, too */
+        if (type == LUA_TNUMBER && number == (double)(long long)number)
             argv[i] = write_int(numbers[i] + NUMBER_LEN, (long long)number);
-        else if (lua_type(lua, (int)i + 1) == LUA_TSTRING)
+        else if (type == LUA_TSTRING)
             argv[i].bytes = lua_tolstring(lua, (int)i + 1, &argv[i].len);
         else
             count = 0;

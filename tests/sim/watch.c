@@ -203,6 +203,7 @@ static bool looks(const struct command_seen *seen)
 
 void oracle_before_command(struct command_seen *seen)
 {
+    static struct buffer was;
     struct blob now;
 
     if (sets_bits(seen) && seen->connected && !seen->met && seen->is_truth)
@@ -215,9 +216,10 @@ void oracle_before_command(struct command_seen *seen)
     seen->foreign = seen->place[0] == 'E' && seen->is_truth && is_foreign(seen->client, seen->place, seen->key);
     seen->watched = seen->foreign || sets_bits(seen) || undoes(seen) || is_script(seen, "set") ||
                     is_script(seen, "slice") || merges_with_before(seen);
-    seen->was = (struct blob){"", 0};
+    was.len = 0;
     if (seen->watched && world_fetch_at(seen->server, seen->key, &now) != NULL)
-        seen->was = world_copy(now);
+        buffer_put(&was, now.bytes, now.len);
+    seen->was = (struct blob){was.bytes, was.len};
 }
 
 /* A filter was replaced under an add: the bits below its tail stay (docs/format.md, 8). */
@@ -260,7 +262,6 @@ static void check_change(const struct command_seen *seen, struct blob reply)
         check_merge(seen, now);
     if (seen->foreign && !blob_equals(now, was))
         oracle_fail("%s of client %d changes what it has not opened", seen->place, seen->client);
-    free((char *)(uintptr_t)was.bytes);
 }
 
 static void check_make(const struct command_seen *seen, struct blob reply)
