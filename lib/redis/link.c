@@ -119,31 +119,24 @@ const char *link_key(const struct link *link, uint32_t i, char key[KEYS_SIZE])
 
 /* ---- Opened, and closed --------------------------------------------------------------------- */
 
-static bool fits(struct task *task, const struct spec *spec, size_t text_len)
-{
-    const uint64_t bytes = spec_bitmap_bytes(spec);
-    const uint64_t tail = record_list_bytes(0, spec_keys(spec)) + text_len + RECORD_TRAILER;
-
-    if (bytes <= STRING_MAX && (task->link->bare || bytes + tail <= STRING_MAX))
-        return true;
-    task_fail(task, HIBLOOM_ERANGE,
-              "'%s': a bitmap of %" PRIu64 " bits%s does not fit one Redis key, which holds 2^32 bits (512 MiB)",
-              link_name(task->link, LINK_NAME), bytes * 8, task->link->bare ? "" : " and its spec");
-    return false;
-}
-
 void link_open(struct task *task, const struct spec *spec)
 {
     struct link *link = task->link;
     char text[SPEC_TEXT_SIZE];
     const hibloom_status status = spec_format(spec, text, sizeof text);
     const size_t len = strnlen(text, sizeof text);
+    const uint64_t bytes = spec_bitmap_bytes(spec);
+    const uint64_t tail = link->bare ? 0 : record_list_bytes(0, spec_keys(spec)) + len + RECORD_TRAILER;
 
     link_close(link);
     explicit_bzero(text, sizeof text); /* the seed */
     if (status != HIBLOOM_OK)
         task_fail(task, status, "'%s': the spec could not be written as text", link_name(link, LINK_NAME));
-    if (status != HIBLOOM_OK || !fits(task, spec, len))
+    else if (bytes > STRING_MAX || bytes + tail > STRING_MAX)
+        task_fail(task, HIBLOOM_ERANGE,
+                  "'%s': a bitmap of %" PRIu64 " bits%s does not fit one Redis key, which holds 2^32 bits (512 MiB)",
+                  link_name(link, LINK_NAME), bytes * 8, link->bare ? "" : " and its spec");
+    if (task_has_failed(task))
         return;
     link->keys = alloc.calloc(spec_keys(spec), sizeof *link->keys);
     if (link->keys == NULL) {

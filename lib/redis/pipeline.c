@@ -198,8 +198,8 @@ static size_t most_runs(const struct walk *walk, const struct link *first)
     return has_several_runs(walk, first) ? least(walk->pipeline_items, walk->keys) : 1;
 }
 
-/* Estimates by the encoding's figures for a bit and an item, and by the digits of key and offset: those of the last link,
- * which has the longest name, and most often is the largest. An encoding by keys walks one link. */
+/* Estimates by the encoding's figures for a bit and an item, and by the digits of key and offset. These are the last
+ * link's: it has the longest name, and most often is the largest. An encoding by keys walks one link. */
 static void estimate(struct walk *walk, const struct link *first, const struct link *last, uint32_t k, bool answers)
 {
     const struct encoding *encoding = walk->encoding;

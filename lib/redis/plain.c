@@ -102,9 +102,7 @@ static void begin(struct sieve *s)
 {
     if (s->call != STORE_ADD_NEW || !bulk_pays(STORE_ADD_NEW, s->task.link, s->n, sieve_expect_sent(s)))
         read_first(s);
-    else if (sieve_has_sample(s))
-        sieve_sample(s, sampled);
-    else
+    else if (!sieve_sample(s, sampled))
         merge(s);
 }
 

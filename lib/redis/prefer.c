@@ -31,15 +31,6 @@ static double bytes_of(const struct spec *spec)
     return (double)(spec_bitmap_bytes(spec) + RECORD_TRAILER) * spec_keys(spec);
 }
 
-static double rate_of(const struct spec *spec, enum preference wanted)
-{
-    struct rates rates = {.adds = 0};
-
-    return wanted == PREFER_MEMORY || cost_rates(spec, false, &rates) != HIBLOOM_OK ? 0.0
-           : wanted == PREFER_ADD                                                   ? rates.adds_new_sent
-                                                                                    : rates.look_ups;
-}
-
 typedef void judge_choice(struct choices *, const struct spec *);
 
 static void note_least(struct choices *c, const struct spec *spec)
@@ -50,7 +41,11 @@ static void note_least(struct choices *c, const struct spec *spec)
 /* Of several that are equally fast the smallest. */
 static void note_best(struct choices *c, const struct spec *spec)
 {
-    const double bytes = bytes_of(spec), rate = rate_of(spec, c->request->prefer);
+    const enum preference wanted = c->request->prefer;
+    const double bytes = bytes_of(spec);
+    struct rates rates = {.adds = 0};
+    const bool rated = wanted != PREFER_MEMORY && cost_rates(spec, false, &rates) == HIBLOOM_OK;
+    const double rate = !rated ? 0.0 : wanted == PREFER_ADD ? rates.adds_new_sent : rates.look_ups;
 
     if (bytes > c->least * MORE_MEMORY ||
         (c->found && (rate < c->best_rate || (rate == c->best_rate && bytes >= c->best_bytes))))

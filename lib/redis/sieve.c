@@ -495,20 +495,18 @@ bool sieve_sample_is_new(struct sieve *s)
     return found < SAMPLE / 2;
 }
 
-/* An eighth of the merge that it may save, at most: of a small filter the merge costs less. */
-bool sieve_has_sample(const struct sieve *s)
+/* It costs an eighth of the merge that it may save, at most: of a small filter the merge costs less. */
+bool sieve_sample(struct sieve *s, void (*ended)(struct sieve *))
 {
-    const struct link *link = s->task.link;
-    const struct cost_server *to = &link->server->cost;
+    const struct spec *spec = s->task.link->spec;
+    const struct cost_server *to = &s->task.link->server->cost;
 
-    return s->n > 2 * SAMPLE &&
-           8 * SAMPLE * cost_item(link->spec, to, STORE_LOOK) < cost_bitmaps(link->spec, to, STORE_ADD_NEW, s->n);
-}
-
-void sieve_sample(struct sieve *s, void (*ended)(struct sieve *))
-{
+    if (s->n <= 2 * SAMPLE ||
+        8 * SAMPLE * cost_item(spec, to, STORE_LOOK) >= cost_bitmaps(spec, to, STORE_ADD_NEW, s->n))
+        return false;
     take_sample(s, s->n, SAMPLE);
     sieve_look(s, s->task.link, 1, s->left, SAMPLE, NULL, ended);
+    return true;
 }
 
 static void sample_looked(struct sieve *s)

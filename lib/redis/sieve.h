@@ -154,9 +154,8 @@ void sieve_take_proof(struct talk *, uint32_t i, uint32_t index, const struct re
 /* The guards of an add so far were behind reads, which a demoted primary answers, too: they prove nothing to come. */
 void sieve_distrust(struct sieve *);
 
-/* Fewer than half of a sample of the call's items are in: the look for it, and its answer. */
-bool sieve_has_sample(const struct sieve *);
-void sieve_sample(struct sieve *, void (*ended)(struct sieve *));
+/* Fewer than half of a sample of the call's items are in: the look for it, and its answer. False: it would not pay. */
+bool sieve_sample(struct sieve *, void (*ended)(struct sieve *));
 bool sieve_sample_is_new(struct sieve *);
 
 /* Is it an add that looks first? */
