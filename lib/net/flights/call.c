@@ -279,6 +279,7 @@ void call_flight_failed(struct carrier *c, struct flight *flight, struct node *n
     const bool elsewhere = node->role == NODE_REPLICA && !flight->at_primary && !task_has_failed(call->task) &&
                            has_time(call);
     const bool doubtful = lost && !flight->proving;
+    const char *const why = words != NULL ? words : flight->words;
 
     flight_end_proof(flight);
     if (flight->kind == FLIGHT_TOUCH && hibloom_is_retryable(status)) { /* replicas_may_end takes it for a restart */
@@ -298,10 +299,8 @@ void call_flight_failed(struct carrier *c, struct flight *flight, struct node *n
         fail_for_good(c, flight, node, status, words);
         return;
     }
-    if (!lost && !elsewhere) {
-        carrier_note_trouble(node, status, words != NULL ? words : flight->words != NULL ? flight->words : "refused");
-        carrier_tell_trouble(c, node, "; trying again");
-    }
+    if (!lost && !elsewhere)
+        carrier_note_trouble(c, node, status, why != NULL ? why : "refused", "; trying again");
     plan_resend(c, flight, doubtful, elsewhere);
 }
 

@@ -45,22 +45,20 @@ const char *carrier_where(const struct carrier *c, const struct node *node, char
     return buf;
 }
 
-void carrier_note_trouble(struct node *node, hibloom_status status, const char *words)
-{
-    node->trouble_ns = clock_now_ns();
-    node->logged = node->logged && strcmp(node->error.words, words) == 0;
-    node->status = error_set(&node->error, status, "%s", words);
-}
-
-void carrier_tell_trouble(const struct carrier *c, struct node *node, const char *more)
+void carrier_note_trouble(const struct carrier *c, struct node *node, hibloom_status status, const char *given,
+                          const char *more)
 {
     char where[WHERE_SIZE];
     const char *const words = node->error.words;
-    const size_t len = strlen(words) - (*more != '\0' && *words != '\0' && words[strlen(words) - 1] == '.');
 
-    if (!node->logged)
-        settings_log(c->settings, HIBLOOM_LOG_WARNING, "%s: %.*s%s", carrier_where(c, node, where, sizeof where),
-                     (int)len, words, more);
+    node->trouble_ns = clock_now_ns();
+    node->logged = node->logged && strcmp(words, given) == 0;
+    node->status = error_set(&node->error, status, "%s", given);
+    if (more == NULL || node->logged)
+        return;
+    const size_t len = strlen(words) - (*more != '\0' && *words != '\0' && words[strlen(words) - 1] == '.');
+    settings_log(c->settings, HIBLOOM_LOG_WARNING, "%s: %.*s%s", carrier_where(c, node, where, sizeof where), (int)len,
+                 words, more);
     node->logged = true;
 }
 

@@ -117,10 +117,9 @@ void carrier_note_asked(struct carrier *, uint64_t now);
  * leads there. */
 void carrier_note_demoted(struct carrier *, struct node *);
 
-/* Notes why a node is of no use just now. Writes that to the log once, with `more` behind it. The node is of use
- * again. */
-void carrier_note_trouble(struct node *, hibloom_status, const char *words);
-void carrier_tell_trouble(const struct carrier *, struct node *, const char *more);
+/* Notes why a node is of no use just now. Writes that to the log once, with `more` behind it; NULL: not yet. The node is of
+ * use again. */
+void carrier_note_trouble(const struct carrier *, struct node *, hibloom_status, const char *words, const char *more);
 void carrier_end_trouble(struct node *);
 
 /* The node gave no locations. The words name a Sentinel; events_error names a cluster's node. */

@@ -279,9 +279,8 @@ void node_lose(struct carrier *c, struct node *node, hibloom_status status, cons
     const char *words = explain_end(c, node, given, &error);
     struct flights unwritten = node_take_unwritten(node);
 
-    carrier_note_trouble(node, status, words);
-    if (node->state != NODE_OPENING) /* a flight that is tried again tells of that; else its call does */
-        carrier_tell_trouble(c, node, "");
+    /* of one that could not be made a flight tells that is tried again; else its call does */
+    carrier_note_trouble(c, node, status, words, node->state == NODE_OPENING ? NULL : "");
     if (node->state != NODE_READY)
         call_begin_pause(c, &node->pause);
     flights_join(&touched, &node->touched);
@@ -432,7 +431,7 @@ static hibloom_status ensure_connection(struct carrier *c, struct node *node, st
     node->leave = node->hopeless = false;
     hibloom_status status = c->pipes->open(c, node, error);
     if (status != HIBLOOM_OK) {
-        carrier_note_trouble(node, status, error->words);
+        carrier_note_trouble(c, node, status, error->words, NULL);
         node->hopeless = error->for_good;
         call_begin_pause(c, &node->pause);
         return status;

@@ -204,8 +204,7 @@ static void take_count(struct carrier *c, struct node *node, struct flight *flig
     }
     const int len = snprintf(words, sizeof words, "replicas with the write: %lld, min_replicas=%u", replicas, wanted);
     if (call_may_retry(c, flight->call)) {
-        carrier_note_trouble(node, HIBLOOM_EUNAVAILABLE, words);
-        carrier_tell_trouble(c, node, "; trying again");
+        carrier_note_trouble(c, node, HIBLOOM_EUNAVAILABLE, words, "; trying again");
         wait_again(c, node, flight);
     } else {
         snprintf(words + len, sizeof words - (size_t)len,
