@@ -67,11 +67,12 @@ static const struct flight *first_of(const struct flights *flights)
 /* All calls wait in a search for the locations, and none for a check. */
 uint64_t pipes_deadline(const struct carrier *c, const struct node *node)
 {
-    const struct flights *const waiting[] = {&node->touched, &node->sent, &node->pending};
-    const struct flight *flight = NULL;
+    const struct flight *flight = first_of(&node->touched);
 
-    for (size_t i = 0; flight == NULL && i < sizeof waiting / sizeof *waiting; i++)
-        flight = first_of(waiting[i]);
+    if (flight == NULL)
+        flight = first_of(&node->sent);
+    if (flight == NULL)
+        flight = first_of(&node->pending);
     const struct call *call = flight != NULL && flight->call != NULL ? flight->call : TAILQ_FIRST(&c->calls);
     return call != NULL && !carrier_checks(c, node) ? call_deadline(c, call) : 0;
 }
