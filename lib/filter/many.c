@@ -6,7 +6,7 @@
  *     pairs, in their order   a1 b1 a2      at      0 2 1       a part for each filter: a, b
  *     items, by their filter  a1 a2 b1      part    a a b
  *
- * Each part is a work. It takes 1 KB, and 13 KB if it opens a filter. So a blocking store runs AT_ONCE parts at a time. On a
+ * Each part is a work. It takes 2 KB, and 13 KB if it opens a filter. So a blocking store runs AT_ONCE parts at a time. On a
  * loop the call itself is a work that ends behind them. */
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -26,8 +26,7 @@ struct part {
 };
 
 struct many {
-    struct work work; /* on a loop */
-    hibloom_store *store;
+    struct work work;
     size_t n;                        /* pairs, or names */
     size_t parts_n, begun, to, left; /* parts: in all; that have begun; that may; that have not ended */
     hibloom_item *items;
@@ -47,7 +46,7 @@ struct many {
 
 static bool keeps_words(const struct many *m)
 {
-    return m->opened != NULL || !store_is_silent(m->store, m->call);
+    return m->opened != NULL || !store_is_silent(m->work.store, m->call);
 }
 
 /* The words are the store's. */
@@ -62,7 +61,7 @@ static void note(struct many *m, size_t pair, hibloom_status status)
     m->failed = status;
     m->failed_at = at;
     if (keeps_words(m))
-        m->error = m->store->error;
+        m->error = m->work.store->error;
 }
 
 static void note_part(const struct part *part, hibloom_status status)
@@ -94,7 +93,7 @@ static hibloom_status hand_over(struct many *m, bool wanted)
     const bool good = wanted && (m->each != NULL || status == HIBLOOM_OK);
 
     if (m->failed != HIBLOOM_OK && keeps_words(m))
-        m->store->error = m->error;
+        m->work.store->error = m->error;
     if (m->opened == NULL)
         note_told(m);
     if (wanted && m->each != NULL)
@@ -142,12 +141,11 @@ static struct many *make(hibloom_store *store, size_t n, hibloom_status *each, c
     size_t size;
 
     if (__builtin_mul_overflow(n, room, &size) || __builtin_add_overflow(size, sizeof *m, &size))
-        return NULL;
-    m = work_make(store, how, store->async == NULL ? alloc.malloc(size) : NULL, size, 0, finish);
+        size = 0;
+    m = work_make(store, how, !how->async && size > 0 ? alloc.malloc(size) : NULL, size, 0, finish);
     if (m == NULL)
         return NULL;
     memset((char *)m + sizeof m->work, 0, size - sizeof m->work);
-    m->store = store;
     m->n = n;
     m->each = each;
     m->failed_at = SIZE_MAX;
@@ -163,10 +161,8 @@ static struct many *make(hibloom_store *store, size_t n, hibloom_status *each, c
 }
 
 /* The call fails as a whole, and nothing was sent. */
-static hibloom_status refuse(hibloom_store *store, hibloom_status *each, size_t n, hibloom_status status)
+static hibloom_status refuse(hibloom_status *each, size_t n, hibloom_status status)
 {
-    if (status == HIBLOOM_ENOMEM)
-        (void)error_set(&store->error, status, "out of memory");
     for (size_t i = 0; i < n && each != NULL; i++)
         each[i] = status;
     return status;
@@ -190,7 +186,7 @@ static void part_done(hibloom_status status, void *part)
 static void begin_part(struct part *part)
 {
     struct many *m = part->many;
-    const bool at_once = store_is_in_memory(m->store);
+    const bool at_once = store_is_in_memory(m->work.store);
     const struct how how = {.done = at_once ? NULL : part_done, .data = part, .told = &part->told};
     bool *answers = m->answers != NULL ? m->answers + part->first : NULL;
     hibloom_status status;
@@ -198,7 +194,7 @@ static void begin_part(struct part *part)
     if (m->opened != NULL) {
         hibloom **opened = m->opened + part->first;
         const struct links_args call = {.goal = LINKS_OPEN, .made = part->filter, .wanted = &m->wanted, .out = opened};
-        status = how_links(m->store, &call, &how);
+        status = how_links(m->work.store, &call, &how);
     } else {
         status = how_items(part->filter, m->call, m->items + part->first, part->n, answers, &how);
     }
@@ -215,19 +211,9 @@ static void begin_parts(void *many)
         begin_part(&m->parts[m->begun++]);
 }
 
-/* The next parts have the time that is left of the call's. */
-static bool has_time(const struct many *m, uint64_t deadline)
-{
-    const uint64_t now = clock_now_ms();
-
-    if (now < deadline)
-        m->store->deadline_ms = (uint32_t)(deadline - now);
-    return now < deadline;
-}
-
 static void fail_late(struct many *m)
 {
-    (void)error_set(&m->store->error, HIBLOOM_ETIMEDOUT, "no time is left for the rest (hibloom_store_deadline)");
+    (void)error_set(&m->work.store->error, HIBLOOM_ETIMEDOUT, "no time is left for the rest (hibloom_store_deadline)");
     for (struct part *part = m->parts + m->begun; part < m->parts + m->parts_n; part++) {
         note_part(part, HIBLOOM_ETIMEDOUT);
         if (m->opened != NULL)
@@ -235,22 +221,26 @@ static void fail_late(struct many *m)
     }
 }
 
+/* Those that begin later have the time that is left of the call's. */
 static void wait_for_parts(struct many *m)
 {
-    struct redis_store *store = (struct redis_store *)m->store;
-    const uint32_t ms = m->store->deadline_ms;
-    const uint64_t deadline = ms != 0 && m->parts_n > AT_ONCE ? clock_now_ms() + ms : 0;
-    bool late = false;
+    struct redis_store *store = (struct redis_store *)m->work.store;
+    const uint32_t ms = store->base.deadline_ms;
+    const bool timed = ms != 0 && m->parts_n > AT_ONCE;
+    const uint64_t deadline = timed ? clock_now_ms() + ms : 0;
 
-    while (m->begun < m->parts_n && !late) {
-        m->to = m->parts_n - m->begun < AT_ONCE ? m->parts_n : m->begun + AT_ONCE;
-        late = deadline != 0 && !has_time(m, deadline);
-        if (late)
+    while (m->begun < m->parts_n) {
+        const uint64_t now = timed ? clock_now_ms() : 0;
+        if (timed && now >= deadline) {
             fail_late(m);
-        else
-            store->run_all(store, begin_parts, works_deliver, m);
+            break;
+        }
+        if (timed)
+            store->base.deadline_ms = (uint32_t)(deadline - now);
+        m->to = m->parts_n - m->begun < AT_ONCE ? m->parts_n : m->begun + AT_ONCE;
+        store->run_all(store, begin_parts, works_deliver, m);
     }
-    m->store->deadline_ms = ms;
+    store->base.deadline_ms = ms;
 }
 
 /* On a loop the filters are held until the whole call ends. */
@@ -277,7 +267,7 @@ static hibloom_status go(struct many *m)
         filter_free(m->parts[i].filter);
     m->left = m->parts_n + 1; /* itself, so that it ends behind the last one that begins */
     m->to = m->parts_n;
-    if (!failed && store_is_in_memory(m->store)) {
+    if (!failed && store_is_in_memory(m->work.store)) {
         begin_parts(m);
     } else if (!failed && m->work.async != NULL) {
         leave_parts(m);
@@ -293,7 +283,7 @@ static hibloom_status go(struct many *m)
 /* The number of the filter's part. In memory each pair has its own: there many threads may ask at once. */
 static size_t part_of(struct many *m, hibloom *filter)
 {
-    const bool alone = store_is_in_memory(m->store);
+    const bool alone = store_is_in_memory(m->work.store);
 
     if (!alone && filter->group != 0)
         return filter->group - 1;
@@ -315,7 +305,7 @@ static void sort_pairs(struct many *m, const hibloom_pair *pairs)
         m->parts[p].first = m->count;
         m->count += m->parts[p].n;
         m->parts[p].n = 0;
-        if (!store_is_in_memory(m->store))
+        if (!store_is_in_memory(m->work.store))
             m->parts[p].filter->group = 0;
     }
     for (size_t i = 0; i < m->n; i++) {
@@ -347,10 +337,10 @@ static hibloom_status call_pairs(const hibloom_pair *pairs, size_t n, enum store
     hibloom_store *store = pairs[0].filter->store;
     const hibloom_status status = check_pairs(pairs, n, how);
     if (status != HIBLOOM_OK)
-        return refuse(store, each, n, status);
+        return refuse(each, n, status);
     struct many *m = make(store, n, each, how);
     if (m == NULL)
-        return refuse(store, each, n, HIBLOOM_ENOMEM);
+        return refuse(each, n, HIBLOOM_ENOMEM);
     m->opened = NULL;
     m->call = call;
     m->out = out;
@@ -388,7 +378,7 @@ static void make_handles(struct many *m, const char *const *names, const char *s
 {
     for (size_t i = 0; i < m->n; i++) {
         hibloom_status status;
-        hibloom *filter = filter_new(m->store, names[i], &status);
+        hibloom *filter = filter_new(m->work.store, names[i], &status);
         if (filter != NULL)
             status = filter_say(filter, &m->wanted, spec, false);
         note(m, i, status);
@@ -407,14 +397,14 @@ static hibloom_status open_many(hibloom **out, hibloom_store *store, const char 
     for (size_t i = 0; i < n && each != NULL; i++)
         out[i] = NULL;
     if (status != HIBLOOM_OK || (n == 0 && !how->async))
-        return refuse(store, each, n, status);
+        return refuse(each, n, status);
     struct many *m = make(store, n, each, how);
     if (m == NULL)
-        return refuse(store, each, n, HIBLOOM_ENOMEM);
+        return refuse(each, n, HIBLOOM_ENOMEM);
     m->out_opened = out;
     status = filter_want(store, "", &m->wanted, spec, false);
     if (status != HIBLOOM_OK)
-        return refuse(store, each, n, end(m, status));
+        return refuse(each, n, end(m, status));
     make_handles(m, names, spec);
     return go(m);
 }
