@@ -1,4 +1,4 @@
-/* texts.c: what a spec text means, without any store: its canonical form, its size, its speed. */
+/* texts.c: what a spec text means, without any store: its canonical form, its size, its speed, where items lie. */
 #include "base/number.h"
 #include "filter/file.h"
 #include "filter/handle.h"
@@ -6,6 +6,7 @@
 #include "redis/cost.h"
 #include "redis/prefer.h"
 #include "redis/record.h"
+#include "spec/positions.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -47,6 +48,24 @@ hibloom_status hibloom_spec_check(const char *spec, char *buf, size_t size)
         snprintf(buf, size, "%s", error.words);
     else
         status = spec_format_said(&request.spec, buf, size);
+    explicit_bzero(&request, sizeof request); /* the seed */
+    return status;
+}
+
+hibloom_status hibloom_positions(const char *spec, const void *item, size_t len, hibloom_position *out, size_t room,
+                                 size_t *n)
+{
+    struct request request;
+    struct error error; /* functions on texts have no words */
+    const struct spec *own = &request.spec;
+    hibloom_status status = read_whole(&request, spec, &error);
+
+    if (status == HIBLOOM_OK && hash_table[own->hash].seeding == SEEDING_KEY && !own->seeded)
+        status = HIBLOOM_EINVAL;
+    if (status == HIBLOOM_OK)
+        status = room < own->hashes ? HIBLOOM_ERANGE : positions_of(own, item, len, out);
+    if (status == HIBLOOM_OK)
+        *n = own->hashes;
     explicit_bzero(&request, sizeof request); /* the seed */
     return status;
 }

@@ -247,22 +247,18 @@ static double items_of(const struct spec *spec, uint64_t bits_set)
 }
 
 /* An infinite union says nothing of the rest: not a number. */
-static void answer(struct whole *w)
+static void end_comparing(struct whole *w, bool wanted)
 {
+    if (!wanted)
+        return;
     const struct spec *spec = &w->filter->spec;
     const double either = items_of(spec, w->compared.either);
     const double both = fmax(items_of(spec, w->compared.a) + items_of(spec, w->compared.b) - either, 0.0);
+    hibloom_comparison result = {either, both, either > 0.0 ? fmin(both / either, 1.0) : 1.0};
 
     if (isinf(either))
-        w->compared.result = (hibloom_comparison){either, (double)NAN, (double)NAN};
-    else
-        w->compared.result = (hibloom_comparison){either, both, either > 0.0 ? fmin(both / either, 1.0) : 1.0};
-}
-
-static void end_comparing(struct whole *w, bool wanted)
-{
-    if (wanted)
-        filter_fill(w->args->comparison, w->args->size, &w->compared.result, sizeof w->compared.result);
+        result.intersection_items = result.similarity = (double)NAN;
+    filter_fill(w->args->comparison, w->args->size, &result, sizeof result);
 }
 
 static void begin_comparing(struct whole *w, const struct whole_args *args)
@@ -279,7 +275,7 @@ static void begin_comparing(struct whole *w, const struct whole_args *args)
                    "what they have in common cannot be counted",
                    a->name);
     else if (have_same_spec(w) && make_room(w, &w->bits, spec, 1) && make_room(w, &w->more_bits, spec, 1))
-        walk_over(w, spec, 1, a, compare_piece, answer);
+        walk_over(w, spec, 1, a, compare_piece, NULL);
 }
 
 static hibloom_status compare(hibloom *a, hibloom *b, hibloom_comparison *out, size_t size, const struct how *how)

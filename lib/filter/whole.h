@@ -40,7 +40,6 @@ struct whole_args {
 /* transfer.c, to compare: bits that are set. */
 struct whole_compared {
     uint64_t a, b, either;
-    hibloom_comparison result;
 };
 
 /* replace.c: a name is taken. */

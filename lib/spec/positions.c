@@ -1,7 +1,6 @@
 /* positions.c: from an item to the bits that stand for it; pure. See positions.h. */
 #include "spec/positions.h"
 #include "hash/load.h"
-#include "spec/request.h"
 
 struct hasher positions_hasher(const struct spec *spec)
 {
@@ -61,23 +60,4 @@ hibloom_status positions_of(const struct spec *spec, const void *item, size_t le
     for (uint32_t i = 0; i < spec->hashes; i++)
         out[i] = positions_at(spec, segment, i, bits[i]);
     return HIBLOOM_OK;
-}
-
-hibloom_status hibloom_positions(const char *spec, const void *item, size_t len, hibloom_position *out, size_t room,
-                                 size_t *n)
-{
-    struct request request;
-    struct error error; /* functions on texts have no words */
-    hibloom_status status = request_read(&request, spec, &error);
-
-    if (status == HIBLOOM_OK)
-        status = request_check(&request, &error);
-    if (status == HIBLOOM_OK && hash_table[request.spec.hash].seeding == SEEDING_KEY && !request.spec.seeded)
-        status = HIBLOOM_EINVAL;
-    if (status == HIBLOOM_OK)
-        status = room < request.spec.hashes ? HIBLOOM_ERANGE : positions_of(&request.spec, item, len, out);
-    if (status == HIBLOOM_OK)
-        *n = request.spec.hashes;
-    explicit_bzero(&request, sizeof request); /* the seed */
-    return status;
 }
