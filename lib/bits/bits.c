@@ -32,6 +32,8 @@ bool bits_make(struct bits *out, const struct spec *spec, uint32_t keys, bool ze
     *out = (struct bits){.several = spec_keys(spec) > 1,
                          .key_bytes = (size_t)key_bytes,
                          .bytes = (size_t)bytes,
+                         .key_positions = key_bytes * 8 / spec_width(spec),
+                         .positions = bytes * 8 / spec_width(spec),
                          .start = allocated,
                          .allocated = allocated};
     spec_copy(&out->spec, spec);
@@ -55,7 +57,7 @@ void bits_free(struct bits *bits)
 
 void bits_begin_at(struct bits *bits, uint32_t key)
 {
-    bits->base = (uint64_t)key * bits->key_bytes * 8;
+    bits->base = key * bits->key_positions;
 }
 
 /* ---- Items ----------------------------------------------------------------- */
@@ -81,12 +83,6 @@ static inline void prefetch_item(const hibloom_item *item, const hibloom_item *e
     __builtin_prefetch(item[ITEMS_AHEAD].data, 0, 0);
 }
 
-/* Where an item is that is excluded, or in a key that is not here: at the zero behind all. */
-static inline uint64_t nowhere(const struct bits *bits)
-{
-    return (uint64_t)bits->bytes * 8;
-}
-
 /* Makes the k offsets, which are within that segment, offsets into all keys. Are they here? */
 static inline bool count_through(const struct bits *bits, uint32_t segment, uint64_t *at)
 {
@@ -95,12 +91,12 @@ static inline bool count_through(const struct bits *bits, uint32_t segment, uint
     if (bits->several)
         for (uint32_t i = 0; i < k; i++) {
             const hibloom_position position = positions_at(&bits->spec, segment, i, at[i]);
-            at[i] = position.bit + position.key * bits->key_bytes * 8 - bits->base;
+            at[i] = position.bit + position.key * bits->key_positions - bits->base;
         }
-    return at[k - 1] < nowhere(bits); /* offsets before the first key have wrapped around */
+    return at[k - 1] < bits->positions; /* offsets before the first key have wrapped around */
 }
 
-/* Writes the k positions of an item, counted through all keys. */
+/* One that is excluded, or in a key that is not here, is at the zero behind all. */
 static inline void locate(const struct bits *bits, const hibloom_item *item, uint64_t *at)
 {
     const uint32_t k = bits->spec.hashes;
@@ -110,7 +106,12 @@ static inline void locate(const struct bits *bits, const hibloom_item *item, uin
     if (here)
         here = count_through(bits, bits->hasher.indexes(&bits->hasher, item->data, item->len, at), at);
     for (uint32_t i = 0; !here && i < k; i++)
-        at[i] = nowhere(bits);
+        at[i] = bits->positions;
+}
+
+void bits_locate(const struct bits *bits, const hibloom_item *item, uint64_t *at)
+{
+    locate(bits, item, at);
 }
 
 static inline void prefetch_bits(const struct bits *bits, const uint64_t *at)
@@ -138,7 +139,7 @@ static inline bool set_all(const struct bits *bits, const uint64_t *at)
     const uint32_t k = bits->spec.hashes;
     unsigned set = 0x80;
 
-    if (at[0] == nowhere(bits))
+    if (at[0] == bits->positions)
         return false;
     for (uint32_t i = 0; i < k; i++) {
         const uint64_t bit = at[i];

@@ -10,13 +10,14 @@
 
 struct bits {
     struct spec spec;
-    struct hasher hasher; /* of it */
-    bool several;         /* its filter has more than one key */
-    size_t key_bytes;     /* of each key's bitmap */
-    size_t bytes;         /* of all that are here; behind them is one of zeros */
-    uint64_t base;        /* bits of the filter before them */
-    unsigned char *start; /* key after key, in SETBIT's order: bit 0 is the highest of byte 0 */
-    void *allocated;      /* start lies in it */
+    struct hasher hasher;              /* of it */
+    bool several;                      /* its filter has more than one key */
+    size_t key_bytes;                  /* of each key's bitmap */
+    size_t bytes;                      /* of all that are here; behind them is one of zeros */
+    uint64_t key_positions, positions; /* the same in bits, or counters: there an item is that is not here */
+    uint64_t base;                     /* those of the filter before them */
+    unsigned char *start;              /* key after key, in SETBIT's order: bit 0 is the highest of byte 0 */
+    void *allocated;                   /* start lies in it */
 };
 
 /* Makes the bits of a valid spec. They may be those of its first keys only, spec_item_keys at least. Then an item in
@@ -62,6 +63,9 @@ void counters_merge(unsigned char *to, const unsigned char *more, size_t len, ui
 
 /* Takes away each item that is in, and changes nothing for one that is not. was_in may be NULL. */
 void counters_remove(struct bits *bits, const hibloom_item *items, size_t n, bool *was_in);
+
+/* Writes the k positions of an item, counted through all keys: all of them are here, or all bits->positions. */
+void bits_locate(const struct bits *bits, const hibloom_item *item, uint64_t *at);
 
 /* Sets each of the k positions that repeats an earlier one to `none`. */
 void counters_drop_repeated(uint64_t *positions, uint32_t k, uint64_t none);

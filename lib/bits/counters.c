@@ -43,19 +43,12 @@ void counters_drop_repeated(uint64_t *positions, uint32_t k, uint64_t none)
                 positions[i] = none;
 }
 
-/* Its different counters, through all keys. False: it is excluded, or in a key that is not here. */
+/* Its different counters. False: it is excluded, or in a key that is not here. */
 static bool locate(const struct bits *bits, const hibloom_item *item, uint64_t *at)
 {
-    const uint32_t k = bits->spec.hashes, width = bits->spec.counters;
-
-    if (positions_count(&bits->spec, item->len) == 0)
-        return false;
-    const uint64_t segment = bits->hasher.indexes(&bits->hasher, item->data, item->len, at);
-    for (uint32_t i = 0; i < k; i++)
-        at[i] += segment * (bits->key_bytes * 8 / width) - bits->base / width;
-    const bool here = at[0] < (uint64_t)bits->bytes * 8 / width; /* offsets before the first key have wrapped around */
-    counters_drop_repeated(at, k, NOWHERE);
-    return here;
+    bits_locate(bits, item, at);
+    counters_drop_repeated(at, bits->spec.hashes, NOWHERE);
+    return at[0] < bits->positions;
 }
 
 /* Are all of an item's counters above 0? */
