@@ -65,7 +65,6 @@ struct request;
 
 struct store_class {
     void (*close)(hibloom *);
-    void (*free)(hibloom_store *);
     hibloom_status (*near_cache)(hibloom *, uint64_t max_age_ms); /* NULL: all its bits are near */
     /* The rest is that of a store in memory; NULL: these are tasks. */
     hibloom_status (*links)(hibloom *, enum links_goal, const struct request *wanted, uint64_t number,
@@ -86,6 +85,7 @@ struct store_settings; /* lib/net's */
 
 struct hibloom_store {
     const struct store_class *class; /* NULL: it never came about, only its error is left */
+    void (*free)(hibloom_store *);   /* NULL: nothing but its memory; on a loop see async_free */
     struct store_settings *settings; /* freed behind the rest */
     const hibloom_stats *stats;      /* NULL: nothing is counted */
     uint32_t deadline_ms;            /* of a call; 0: none */

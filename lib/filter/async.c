@@ -277,7 +277,7 @@ static void unmake(struct looped *looped)
     struct store_settings *settings = looped->store->settings;
 
     if (store_is_in_memory(looped->store))
-        looped->store->class->free(looped->store);
+        looped->store->free(looped->store);
     alloc.free(async);
     settings_free(settings);
 }

@@ -101,9 +101,9 @@ void hibloom_store_free(hibloom_store *store)
         return;
     }
     struct store_settings *settings = store->settings;
-    if (store->class != NULL) {
+    if (store->free != NULL) {
         filters_leave(store);
-        store->class->free(store);
+        store->free(store);
     } else {
         alloc.free(store);
     }

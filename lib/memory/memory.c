@@ -377,7 +377,6 @@ static const struct store_class memory_class = {
     .merge = memory_merge,
     .close = memory_close,
     .list = memory_list,
-    .free = memory_free,
 };
 
 hibloom_store *memory_store(struct store_settings *settings)
@@ -387,6 +386,7 @@ hibloom_store *memory_store(struct store_settings *settings)
     if (store == NULL)
         return NULL;
     store->base.class = &memory_class;
+    store->base.free = memory_free;
     store->base.settings = settings;
     return &store->base;
 }

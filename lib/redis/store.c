@@ -1,6 +1,5 @@
 /* store.c: what a store in Redis does without a task. See store.h. */
 #include "redis/store.h"
-#include "base/alloc.h"
 #include "redis/near.h"
 
 static hibloom_status redis_near_cache(hibloom *filter, uint64_t max_age_ms)
@@ -23,16 +22,7 @@ static hibloom_status redis_near_cache(hibloom *filter, uint64_t max_age_ms)
     return HIBLOOM_OK;
 }
 
-static void redis_free(hibloom_store *base)
-{
-    struct redis_store *store = (struct redis_store *)base;
-
-    store->close(store);
-    alloc.free(store);
-}
-
 const struct store_class redis_store_class = {
     .near_cache = redis_near_cache,
     .close = redis_filter_free,
-    .free = redis_free,
 };

@@ -18,7 +18,6 @@ struct redis_store {
     void (*run_all)(struct redis_store *, void (*begin)(void *), void (*ended)(struct redis_store *), void *data);
     void (*refresh)(struct redis_store *); /* the map of the servers is read again before the next call */
     uint32_t (*server_of)(const struct redis_store *, uint16_t slot); /* its number; REDIS_SERVERS_MAX: not known */
-    void (*close)(struct redis_store *); /* the connections; the store's memory is freed behind it */
 };
 
 extern const struct store_class redis_store_class;

@@ -214,9 +214,10 @@ static void reach(struct talk *talk, struct outbox *outbox)
     outbox_end(outbox);
 }
 
-static void close_store(struct redis_store *store)
+static void free_store(hibloom_store *store)
 {
     events_free((struct carrier *)store);
+    alloc.free(store);
 }
 
 hibloom_status blocking_make(hibloom_store **out, struct store_settings *settings, struct redisContext *theirs)
@@ -231,7 +232,7 @@ hibloom_status blocking_make(hibloom_store **out, struct store_settings *setting
     b->theirs = theirs;
     b->carrier.store.run = run;
     b->carrier.store.run_all = run_all;
-    b->carrier.store.close = close_store;
+    b->carrier.store.base.free = free_store;
     b->carrier.timed = true;
     if (!events_make(&b->carrier, settings, &pipes))
         return HIBLOOM_ENOMEM;
