@@ -52,8 +52,8 @@ static inline bool work_is_wanted(const struct work *work)
     return work->async == NULL || work->done != NULL;
 }
 
-/* Its task is carried out; one that waits has ended then, and its parts have begun. OK: also that it is accepted. Else it has failed at once, and its
- * function is not called. */
+/* Its task is carried out. A call that waits has ended then. On a loop, and of a part of one that waits, OK says that it is
+ * accepted; else it has failed at once, and its function is not called. */
 hibloom_status work_go(struct work *, struct task *);
 
 /* It has ended at once, as no task, and its results are handed over. Its status; on a loop its function is called later. */

@@ -221,7 +221,7 @@ static void fail_late(struct many *m)
     }
 }
 
-/* Those that begin later have the time that is left of the call's. */
+/* The parts that begin later have the time that is left of the call's. */
 static void wait_for_parts(struct many *m)
 {
     struct redis_store *store = (struct redis_store *)m->work.store;
