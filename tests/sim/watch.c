@@ -208,7 +208,7 @@ void oracle_before_command(struct command_seen *seen)
 
     if (sets_bits(seen) && seen->connected && !seen->met && seen->is_truth)
         writes(seen->client, seen->key, seen->sent_us);
-    if (is_script(seen, "make")) {
+    if (is_script(seen, "make") || is_script(seen, "replace")) {
         seen->strangers = world_strangers_at(seen->server, seen->argc, seen->argv);
         seen->expiry_ms = world_expiry_ms(seen->key);
     }
@@ -271,8 +271,6 @@ static void check_make(const struct command_seen *seen, struct blob reply)
     else if (world_expiry_ms(seen->key) != seen->expiry_ms) /* it gives a filter another time to live */
         for (struct call *c = calls; c != NULL; c = c->next)
             c->crossed |= c->name == name_of_key(seen->key);
-    if (world_strangers_at(seen->server, seen->argc, seen->argv) < seen->strangers)
-        oracle_fail("%s of client %d takes a string that somebody else has put there", seen->place, seen->client);
 }
 
 /* Whatever the command is, so a pipeline as a whole. */
@@ -289,6 +287,8 @@ void oracle_after_command(struct command_seen *seen, struct blob reply)
         check_change(seen, reply);
     if (is_script(seen, "make"))
         check_make(seen, reply);
+    if (world_strangers_at(seen->server, seen->strangers > 0 ? seen->argc : 0, seen->argv) < seen->strangers)
+        oracle_fail("%s of client %d takes a string that somebody else has put there", seen->place, seen->client);
     if (is(seen, "GETRANGE") && refuses_for_now(reply))
         for (struct call *c = calls; c != NULL; c = c->next)
             c->refused |= is_add(c) && c->client == seen->client && c->name == name_of_key(seen->key);

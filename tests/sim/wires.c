@@ -439,12 +439,13 @@ static size_t next_command(const struct conn *conn, size_t used, const struct bl
     return (size_t)len;
 }
 
-/* What strikes at a merge from another filter strikes at that one's key, at times. */
+/* What strikes at a merge from another filter strikes at that one's key, at times; at a replacement, at one that goes. */
 static struct blob struck_key(const struct anchor *at, const struct blob *argv, uint64_t arg)
 {
     const bool script = strncmp(at->place, "EVAL", 4) == 0;
-    const struct blob first = argv[script ? 3 : 1], last = script ? argv[2 + argv[2].bytes[0] - '0'] : first;
-    const bool other = strncmp(at->place, "EVAL.merge", 10) == 0 && memchr(last.bytes, '\0', last.len) == NULL;
+    const struct blob first = argv[script ? 3 : 1], last = script ? argv[2 + strtoul(argv[2].bytes, NULL, 10)] : first;
+    const bool other = (strncmp(at->place, "EVAL.merge", 10) == 0 && memchr(last.bytes, '\0', last.len) == NULL) ||
+                       strcmp(at->place, "EVAL.replace") == 0;
 
     return other && (arg >> 24) % 2 == 0 ? last : first;
 }
