@@ -199,6 +199,13 @@ void times_end(struct call *c, hibloom_status status, bool open_end)
     if (expires && status == HIBLOOM_OK && !commands_may_be_late() && !caused(CAUSE_CLOCK, 1) &&
         !world.stale[c->client] && some_key_differs(c->name, 0))
         fail_call(c, "a key of '%s' goes before its root", oracle_name(c->name));
+    /* Whoever adds meanwhile: the root goes when it was said. */
+    const uint64_t expiry_ms = world_expiry_ms(root_key(c->name)), latest_ms = clock_of(c->name) / 1000 + c->arg * 1000;
+    if (c->verb == VERB_EXPIRE && status == HIBLOOM_OK && c->arg != 0 && !c->crossed && n->there == c->handle &&
+        n->there != 0 && c->lives == n->lives && !commands_may_be_late() && !world.stale[c->client] &&
+        !caused(CAUSE_CLOCK, 1) && !caused(CAUSE_LOSS, c->begun_us) && !world_had(FAULT_STRANGER) &&
+        (expiry_ms == 0 || expiry_ms > latest_ms))
+        fail_call(c, "'%s' does not go in %d s", oracle_name(c->name), (int)c->arg);
     n->expire_failed |= open_end && (c->verb == VERB_EXPIRE || c->verb == VERB_REPLACE || c->verb == VERB_LOAD);
     n->repair_failed |= open_end && c->verb == VERB_REPAIR;
     if (open_end && may_change_keys(c))
