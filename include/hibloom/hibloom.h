@@ -397,9 +397,9 @@ HIBLOOM_CHECKED hibloom_status hibloom_clear(hibloom *filter);
 HIBLOOM_CHECKED hibloom_status hibloom_expire(hibloom *filter, uint64_t ms);
 
 /* Removes every key of the filter, also on a full server. The handle must still be closed. Both remove a damaged filter,
- * too. The second needs no handle, and removes whatever filter has the name by now. ENOTFOUND: there is none. It looks
- * at a bitmap without a spec as hibloom_open does. ECORRUPT: its spec is unreadable: delete the keys by hand.
- * Round trips: one; of several keys three, and one for each 16 MB beyond the first. */
+ * too. The second needs no handle, and removes whatever filter has the name by now. ENOTFOUND: there is none. If a bitmap
+ * without a spec is there, it is looked at for a quarter of a second before that. ECORRUPT: its spec is unreadable: delete
+ * the keys by hand. Round trips: one; of several keys three, and one for each 16 MB beyond the first. */
 HIBLOOM_CHECKED hibloom_status hibloom_drop(hibloom *filter);
 HIBLOOM_CHECKED hibloom_status hibloom_drop_by_name(hibloom_store *store, const char *name);
 
