@@ -138,6 +138,8 @@ void oracle_after(int who, const char *what)
         if (replaces && whole && names[i].seen.status == 0 && oracle_root(i) != root &&
             names[i].seen.link[0].root.generation <= generation && generation < (UINT64_C(1) << 53) - 1)
             oracle_fail("%s gives '%s' a generation that is no greater than the one before", what, oracle_name(i));
+        for (struct call *c = replaces && oracle_root(i) != root ? calls : NULL; c != NULL; c = c->next)
+            c->placed = c->client == who && c->name == i && c->verb == VERB_REPLACE ? oracle_root(i) : c->placed;
         if (left && oracle_root(i) != root)
             oracle_fail("%s leaves a key of the '%s' that was there", what, oracle_name(i));
         if (!may && oracle_root(i) == root && names[i].expiry_ms != expiry_ms)
@@ -385,6 +387,10 @@ void oracle_end(struct call *c, hibloom_status status, const bool *answers, cons
         fail_call(c, "it gave up after %llu ms: %s", (unsigned long long)took_ms, text);
     if (took_ms > bound_ms(c))
         fail_call(c, "it took %llu ms", (unsigned long long)took_ms);
+    /* Its answer was lost, and it is sent again: that shows that it was carried out (docs/format.md, 14). */
+    if (loses_handle(status) && c->placed != 0 && c->placed == oracle_root(c->name) && !commands_may_be_late() &&
+        world.plan->client[c->client].loop == 0 /* two calls of a loop make one filter */)
+        fail_call(c, "what replaces '%s' is in its place, and the call says: %s", oracle_name(c->name), text);
     if (status != HIBLOOM_OK) {
         if (!has_cause(c, status))
             fail_call(c, "it is %s: %s without a cause: %s", verb_names[c->verb], hibloom_strerror(status), text);

@@ -55,6 +55,7 @@ struct call {
     bool removes_alone;      /* no other one that may remove was: others only help it */
     bool undisturbed;        /* none that may change keys, or times to live */
     bool grows;              /* it has made a link, or told of one */
+    uint64_t placed;         /* the root that its replacement has put there; 0: none yet */
     uint64_t period;         /* for which it has added to a window; 0: it has not */
     bool crossed;            /* another one set, or took, a time to live meanwhile */
     bool agreed;             /* as it began, all keys had their times to live as they should */
