@@ -1,7 +1,7 @@
 /* cost.c: the rates that a spec is chosen by, and the sizes from which on a call goes by
  * whole bitmaps. The constants may be measured anew: what is tested holds for any that
  * are near to today's. And a store's link, by which it knows how much bytes cost. No server. */
-#include "net/flights/events.h"
+#include "net/flights/setup.h"
 #include "redis/cost.h"
 #include "spec/spec.h"
 #include "support/test.h"
@@ -158,19 +158,19 @@ static struct carrier *carrier_of(const char *uri)
 
     assert_ok(settings_make(&settings, false, uri, NULL, &error), NULL);
     carrier = (struct carrier){0};
-    assert_true(events_make(&carrier, settings, &no_pipes));
+    assert_true(setup_make(&carrier, settings, &no_pipes));
     return &carrier;
 }
 
 static void end(void)
 {
-    events_free(&carrier);
+    setup_free(&carrier);
     settings_free(carrier.store.base.settings);
 }
 
 static double note(struct carrier *c, int fd)
 {
-    events_note_network(c, fd);
+    setup_note_network(c, fd);
     (void)close(fd);
     return c->store.server.cost.network_mb_s;
 }

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "net/drivers/pipes.h"
+#include "net/flights/setup.h"
 
 #include <poll.h>
 #include <time.h>
@@ -34,7 +35,7 @@ static hibloom_status open_pipe(struct carrier *c, struct node *node, struct err
     connection->borrowed = true;
     node->state = connection_borrow(connection) == HIBLOOM_OK ? NODE_GREETING : NODE_CLOSED;
     if (node->state == NODE_GREETING)
-        events_note_network(c, connection->context->fd);
+        setup_note_network(c, connection->context->fd);
     return pipes_take_words(connection, error);
 }
 
@@ -216,7 +217,7 @@ static void reach(struct talk *talk, struct outbox *outbox)
 
 static void free_store(hibloom_store *store)
 {
-    events_free((struct carrier *)store);
+    setup_free((struct carrier *)store);
     alloc.free(store);
 }
 
@@ -234,7 +235,7 @@ hibloom_status blocking_make(hibloom_store **out, struct store_settings *setting
     b->carrier.store.run_all = run_all;
     b->carrier.store.base.free = free_store;
     b->carrier.timed = true;
-    if (!events_make(&b->carrier, settings, &pipes))
+    if (!setup_make(&b->carrier, settings, &pipes))
         return HIBLOOM_ENOMEM;
     return theirs != NULL ? HIBLOOM_OK : run(&b->carrier.store, &(struct talk){.step = reach}.task);
 }

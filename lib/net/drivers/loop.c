@@ -7,6 +7,7 @@
 #include "net/drivers/pipes.h"
 #include "net/flights/call.h"
 #include "net/flights/node.h"
+#include "net/flights/setup.h"
 
 #include <poll.h>
 
@@ -222,12 +223,12 @@ bool looped_make(struct looped *l, struct store_settings *settings, const struct
 {
     l->store = &l->carrier.store.base;
     l->carrier.timed = l->carrier.by_turns = pipes == &loop_pipes;
-    return events_make(&l->carrier, settings, pipes) && (pipes != &lent_pipes || lent_begin(l));
+    return setup_make(&l->carrier, settings, pipes) && (pipes != &lent_pipes || lent_begin(l));
 }
 
 void looped_close(struct looped *l)
 {
-    events_free(&l->carrier);
+    setup_free(&l->carrier);
     lent_end(l);
     if (l->loop.timer != NULL)
         (void)l->loop.timer(l->loop.data, -1, &l->slot, l->store);

@@ -2,6 +2,7 @@
 #include "net/drivers/pipes.h"
 #include "base/alloc.h"
 #include "net/flights/node.h"
+#include "net/flights/setup.h"
 
 #include <poll.h>
 
@@ -124,7 +125,7 @@ void pipes_polled(struct carrier *c, struct node *node, const struct pollfd *rea
     } else if (!alive) {
         pipes_lose(c, node);
     } else if (connection->opening == 0) { /* there may be words of the server already: they wait */
-        events_note_network(c, pipe_of(node)->context->fd);
+        setup_note_network(c, pipe_of(node)->context->fd);
         events_opened(c, node);
     }
 }

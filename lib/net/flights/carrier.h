@@ -14,9 +14,9 @@
  *   call       sleeps, is tried again, fails
  *   node       open -> greet -> ready, and greet again; lost
  *   replicas   WAIT behind adds; look-ups of replicas
+ *   setup      the carrier is made of its settings, and freed: for drivers
  *   dispatch   a flight -> a node; refused or redirected: again. Asks for the locations
- *   events     an event -> its call, node or flight: for drivers. Asks tasks for what is next, and has it written.
- *              Makes the carrier of its settings, and frees it */
+ *   events     an event -> its call, node or flight: for drivers. Asks tasks for what is next, and has it written */
 #ifndef HIBLOOM_CARRIER_H
 #define HIBLOOM_CARRIER_H
 

@@ -9,14 +9,6 @@
 
 #include "net/flights/call.h"
 
-/* A store's carrier is made from its settings, which it takes over as those of the store. False: out of memory. It is freed
- * with all that is on its way. */
-bool events_make(struct carrier *, struct store_settings *, const struct pipe_class *);
-void events_free(struct carrier *);
-
-/* A new connection. The store's network is as fast as the slowest one, unless the caller has said how fast it is. */
-void events_note_network(struct carrier *, int fd);
-
 void events_begin(struct carrier *, struct call *, struct task *);
 
 /* Calls that are begun in between go on together, from the second one on: what they send first shares a flush. */
