@@ -2,6 +2,7 @@
 #include "net/drivers/connection.h"
 #include "base/clock.h"
 #include "net/drivers/context.h"
+#include "net/drivers/sigpipe.h"
 #include "net/drivers/tls.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* context.c: a context of hiredis is connected, and used without SIGPIPE. See context.h. */
+/* context.c: a context of hiredis is connected. See context.h. */
 #include "net/drivers/context.h"
 #include "net/drivers/tls.h"
 
@@ -6,7 +6,6 @@
 #include <netdb.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 
 /* hiredis keeps only the words of getaddrinfo. A name that cannot be looked up just now (EAI_AGAIN) has others. */
 static bool names_nobody(const redisContext *context)
@@ -58,36 +57,4 @@ hibloom_status context_connected(const redisContext *context, struct error *erro
     if (failed == ETIMEDOUT)
         return error_set(error, HIBLOOM_ETIMEDOUT, "timed out connecting");
     return failed != 0 ? error_set(error, HIBLOOM_EIO, "%s", strerror(failed)) : HIBLOOM_OK;
-}
-
-/* ---- SIGPIPE ---- */
-
-static sigset_t only_sigpipe(void)
-{
-    sigset_t set;
-
-    sigemptyset(&set);
-    sigaddset(&set, SIGPIPE);
-    return set;
-}
-
-void sigpipe_block(struct sigpipe *before)
-{
-    const sigset_t pipe = only_sigpipe();
-
-    sigpending(&before->pending);
-    pthread_sigmask(SIG_BLOCK, &pipe, &before->mask);
-}
-
-void sigpipe_unblock(const struct sigpipe *before, bool failed)
-{
-    static const struct timespec at_once = {0, 0};
-    const sigset_t pipe = only_sigpipe();
-    const int saved = errno;
-
-    if (failed && !sigismember(&before->pending, SIGPIPE))
-        while (sigtimedwait(&pipe, NULL, &at_once) < 0 && errno == EINTR)
-            ;
-    pthread_sigmask(SIG_SETMASK, &before->mask, NULL);
-    errno = saved;
 }
