@@ -34,6 +34,12 @@ hibloom_status context_failure(const redisContext *context, int saved, struct er
     return status;
 }
 
+/* Of a Unix socket, which has no other way to wait. */
+static hibloom_status fail_full(struct error *error)
+{
+    return error_set(error, HIBLOOM_EUNAVAILABLE, "the server's queue of new connections is full");
+}
+
 hibloom_status context_begin(redisContext **out, const struct store_settings *s, const char *host, unsigned port,
                              struct error *error)
 {
@@ -41,6 +47,8 @@ hibloom_status context_begin(redisContext **out, const struct store_settings *s,
     *out = s->uri.kind == URI_UNIX ? redisConnectUnixNonBlock(s->uri.path) : redisConnectNonBlock(host, (int)port);
     if (*out == NULL)
         return error_set(error, HIBLOOM_ENOMEM, "out of memory");
+    if ((*out)->err != 0 && s->uri.kind == URI_UNIX && errno == EAGAIN)
+        return fail_full(error);
     return (*out)->err != 0 ? context_failure(*out, errno, error) : HIBLOOM_OK;
 }
 
@@ -52,9 +60,11 @@ hibloom_status context_connected(const redisContext *context, struct error *erro
 
     if (getsockopt(context->fd, SOL_SOCKET, SO_ERROR, &failed, &len) != 0)
         failed = errno;
-    if (failed == 0 && getpeername(context->fd, (struct sockaddr *)&peer, &peer_len) != 0)
-        failed = errno; /* a Unix socket whose queue of new connections is full, which hiredis 1.0 does not tell */
     if (failed == ETIMEDOUT)
         return error_set(error, HIBLOOM_ETIMEDOUT, "timed out connecting");
-    return failed != 0 ? error_set(error, HIBLOOM_EIO, "%s", strerror(failed)) : HIBLOOM_OK;
+    if (failed != 0)
+        return error_set(error, HIBLOOM_EIO, "%s", strerror(failed));
+    if (getpeername(context->fd, (struct sockaddr *)&peer, &peer_len) != 0 && errno == ENOTCONN)
+        return fail_full(error); /* hiredis from 1.0 on has waited for it */
+    return HIBLOOM_OK;
 }
