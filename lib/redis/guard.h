@@ -1,7 +1,8 @@
 /* guard.h: is a key still the one that this handle opened?
  *
  * Redis answers GETBIT on a key that is not there with 0, and SETBIT makes one.
- * So each pipeline ends, for each key that it touches, in one short command:
+ * So each pipeline ends, for each key that it touches, in one short command. (Scripts on counters and slices look by
+ * themselves.)
  *
  *     GETRANGE seen 1725 1816      the trailer, where this handle knows it
  *

@@ -144,7 +144,7 @@ double spec_items_at(const struct spec *spec, double fill);
 /* The spec of link number `link` of a growing filter, made from an earlier link's. ERANGE: it would be too large. */
 hibloom_status spec_link(struct spec *out, const struct spec *of, uint32_t link, uint64_t chain);
 
-/* The same without seed and chain: how large that link is; 0: the first one, or the filter itself. */
+/* How large that link is; 0: the first one, or the filter itself. Seed and chain of `out` are not the link's. */
 hibloom_status spec_link_size(struct spec *out, const struct spec *of, uint32_t link);
 
 static inline bool spec_has_links(const struct spec *spec) /* further filters, under names of their own */

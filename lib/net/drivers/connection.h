@@ -1,7 +1,7 @@
 /* connection.h: one pipe to one Redis: whole buffers of commands in, answers out, in order.
  *
- * A connection of ours never waits, not even to be made: connection_events tells its driver the events to wait
- * for. One that is borrowed blocks, as its owner has made it.
+ * A connection of ours never waits, but for the look-up of a host name (context.h): connection_events tells its driver
+ * the events to wait for. One that is borrowed blocks, as its owner has made it.
  *
  * Wraps a hiredis context, ours or the caller's. It adds deadlines, no SIGPIPE, and a bound on
  * what a server may send. If a pipe has lost count of its answers, it is never used again.

@@ -269,15 +269,15 @@ static void plan_resend(struct carrier *c, struct flight *flight, bool doubtful,
 /* Nobody else may be named in its place. */
 static bool is_final(const struct carrier *c, const struct node *node)
 {
-    return node->state == NODE_CLOSED && node->hopeless && !c->locate.stale;
+    return node != NULL && node->state == NODE_CLOSED && node->hopeless && !c->locate.stale;
 }
 
 void call_flight_failed(struct carrier *c, struct flight *flight, struct node *node, hibloom_status status,
                         const char *words, bool lost)
 {
     struct call *call = flight->call;
-    const bool elsewhere = node->role == NODE_REPLICA && !flight->at_primary && !task_has_failed(call->task) &&
-                           has_time(call);
+    const bool elsewhere = node != NULL && node->role == NODE_REPLICA && !flight->at_primary &&
+                           !task_has_failed(call->task) && has_time(call);
     const bool doubtful = lost && !flight->proving;
     const char *const why = words != NULL ? words : flight->words;
 
@@ -300,7 +300,8 @@ void call_flight_failed(struct carrier *c, struct flight *flight, struct node *n
         return;
     }
     if (!lost && !elsewhere)
-        carrier_note_trouble(c, node, status, why != NULL ? why : "refused", "; trying again");
+        carrier_note_trouble(c, node != NULL ? node : c->topology.nodes[0], status, why != NULL ? why : "refused",
+                             "; trying again");
     plan_resend(c, flight, doubtful, elsewhere);
 }
 

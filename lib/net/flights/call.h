@@ -66,8 +66,8 @@ void call_note_progress(struct call *);                /* an answer came: tries 
 void call_begin_pause(struct carrier *, struct pause *);
 bool call_must_pause(const struct carrier *, const struct pause *);
 
-/* A flight did not come through: it is sent again, or its call fails. Words NULL: it was
- * refused, in flight->words. Lost: it may have been carried out. */
+/* A flight did not come through: it is sent again, or its call fails. Node NULL: none is to blame, though the log names
+ * the first. Words NULL: it was refused, in flight->words. Lost: it may have been carried out. */
 void call_flight_failed(struct carrier *, struct flight *, struct node *, hibloom_status, const char *words, bool lost);
 
 /* What it has added may be lost: at its end it begins again, or fails, as behind a restart. */

@@ -9,7 +9,7 @@
  *
  * Each file here uses those before it:
  *
- *   flight     commands on their way; of their call they only note proofs
+ *   flight     commands on their way; their call counts them, and has their proofs
  *   carrier    this
  *   call       sleeps, is tried again, fails
  *   node       open -> greet -> ready, and greet again; lost

@@ -53,11 +53,11 @@ static void fail_astray(struct carrier *c, struct call *call)
     struct flights waiting = {0};
 
     if (c->locate.hopeless && call->waiting.first != NULL)
-        call_give_up(c, call, c->topology.nodes[0], c->locate.status, c->locate.error.words);
+        call_give_up(c, call, NULL, c->locate.status, c->locate.error.words);
     flights_join(&waiting, &call->waiting);
     call->astray = call->astray || (task_has_failed(call->task) && waiting.first != NULL);
     for (struct flight *flight; (flight = flights_take(&waiting)) != NULL;)
-        call_flight_failed(c, flight, c->topology.nodes[0], c->locate.status, c->locate.error.words, false);
+        call_flight_failed(c, flight, NULL, c->locate.status, c->locate.error.words, false);
 }
 
 /* ---- Locations ------------------------------------------------------------------------------------ */
@@ -218,8 +218,7 @@ static void route(struct carrier *c, struct call *call, struct flight *flight)
     if (node != NULL)
         send_flight(c, node, flight);
     else if (known)
-        call_flight_failed(c, flight, c->topology.nodes[0], HIBLOOM_EUNAVAILABLE,
-                           "no node of the cluster has the key's slot", false);
+        call_flight_failed(c, flight, NULL, HIBLOOM_EUNAVAILABLE, "no node of the cluster has the key's slot", false);
     else if (call->astray && task_has_failed(call->task)) /* it may have gone another way since */
         call_end_flight(c, flight);
     else

@@ -304,7 +304,7 @@ static void apply(struct topology *t, const struct slot_map *map, bool took_over
 
 const char topology_no_memory[] = "out of memory";
 
-/* Takes the answer to CLUSTER SLOTS. Not NULL: nothing has changed, for this reason. */
+/* Takes the answer to CLUSTER SLOTS. Not NULL: all slots stay where they are, for this reason. */
 static const char *take_slots(struct topology *t, const struct node *asked, const redisReply *reply, bool *took_over)
 {
     struct slot_map *map = alloc.malloc(sizeof *map);

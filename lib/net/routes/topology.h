@@ -6,7 +6,7 @@
  *   redis+sentinel://    node 0 is the master, wherever it is; the others are
  *                        Sentinels, and replicas if those are read
  *
- * Pure data: nothing here sends anything. flights/node.c opens and loses their connections. */
+ * Nothing here sends anything: flights/node.c opens and loses their connections. */
 #ifndef HIBLOOM_TOPOLOGY_H
 #define HIBLOOM_TOPOLOGY_H
 
@@ -96,7 +96,7 @@ struct node *topology_next_to_ask(struct topology *, uint64_t round);
 /* Writes the question to it. Returns how many replies there are. */
 uint32_t topology_ask(const struct topology *, const struct store_settings *, struct commands *);
 
-/* Takes reply number i. NULL: it is an answer. Else nothing has changed, and the words say why it is none.
+/* Takes reply number i. NULL: it is an answer. Else no key has another place, and the words say why.
  * *took_over: a slot is at another node than before. That was no primary, or the former one is none any more, or
  * was lost. */
 const char *topology_take(struct topology *, const struct node *asked, uint32_t i, const redisReply *, bool *took_over);
