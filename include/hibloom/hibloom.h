@@ -544,7 +544,7 @@ typedef struct hibloom_stats { /* since the store was made */
     uint64_t guards_failed;    /* keys found to be others than those that were opened */
     uint64_t restarts;         /* servers found to be another run than before */
     uint64_t items_near;       /* of `items`, those that cost no command: see hibloom_near_cache */
-    uint64_t in_flight;        /* calls of an event loop that are not answered; the option in_flight counts items */
+    uint64_t in_flight;        /* calls of an event loop whose done is still due; the option in_flight counts items */
 } hibloom_stats;
 
 /* Never fails; of a memory store all is 0. No round trip. */

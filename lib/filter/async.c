@@ -24,8 +24,10 @@ static struct how take_done(struct work *work)
 {
     const struct how how = {.done = work->done, .data = work->data};
 
-    if (work->done != NULL && work->async != NULL)
+    if (work->done != NULL && work->async != NULL) {
         TAILQ_REMOVE(&work->async->works, work, in_works);
+        work->async->calls--;
+    }
     work->done = NULL;
     work->told = NULL;
     return how;
@@ -129,6 +131,7 @@ void work_accept(struct work *work)
     if (work->async == NULL)
         return;
     TAILQ_INSERT_TAIL(&work->async->works, work, in_works);
+    work->async->calls++;
     work->async->items += weight(work->n);
 }
 

@@ -15,7 +15,8 @@ TAILQ_HEAD(works, work);
 
 struct async {
     struct looped looped;
-    struct works works;  /* whose functions are still to be called */
+    struct works works;  /* whose functions are still to be called, */
+    size_t calls;        /* so many */
     struct works ended;  /* those that are no tasks, and have ended: they wait for the timer */
     size_t items, limit; /* of calls under way; at most */
 };

@@ -58,9 +58,13 @@ void hibloom_store_deadline(hibloom_store *store, uint64_t ms)
 
 void hibloom_get_stats(const hibloom_store *store, hibloom_stats *out, size_t size)
 {
-    const hibloom_stats none = {0};
+    hibloom_stats stats = {0};
 
-    filter_fill(out, size, store != NULL && store->stats != NULL ? store->stats : &none, sizeof none);
+    if (store != NULL && store->stats != NULL)
+        stats = *store->stats;
+    if (store != NULL && store->async != NULL)
+        stats.in_flight = store->async->calls;
+    filter_fill(out, size, &stats, sizeof stats);
 }
 
 static hibloom_status list(hibloom_store *store, const char *pattern, hibloom_list_fn *each, void *each_data,

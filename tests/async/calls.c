@@ -51,6 +51,39 @@ static void very_many_items_are_in_flight(void **state)
     free(outcomes);
 }
 
+static hibloom_store *counted;
+static uint64_t due;
+
+static void on_counted(hibloom_status status, void *outcome)
+{
+    hibloom_stats stats;
+
+    hibloom_get_stats(counted, &stats, sizeof stats);
+    assert_int_equal(stats.in_flight, --due);
+    on_done(status, outcome);
+}
+
+/* So a program that waits for none of them loses no answer as it closes the store. */
+static void a_call_is_in_flight_until_its_function_is_called(void **state)
+{
+    static bool found[ITEMS];
+    static struct outcome outcomes[ITEMS];
+    char name[TEST_NAME_SIZE];
+
+    for (unsigned memory = 0; memory < 2; memory++) {
+        void *loop = loop_class->open();
+        counted = async_store(loop, memory ? "memory:" : test_uri(), NULL);
+        hibloom *filter = async_filter(loop, counted, test_name(name), texts[0]);
+        memset(outcomes, 0, sizeof outcomes);
+        for (due = 0; due < 100; due++)
+            assert_ok(hibloom_async_contains(filter, "x", 1, &found[due], on_counted, &outcomes[due]), counted);
+        await_all(loop, outcomes, 100);
+        hibloom_close(filter);
+        hibloom_store_free(counted);
+        close_loop(loop);
+    }
+}
+
 /* Of several pipelines, of which the later ones are written when the caller's are gone. */
 static void items_need_to_live_during_the_call_only(void **state)
 {
@@ -258,6 +291,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(very_many_items_are_in_flight),
+        cmocka_unit_test(a_call_is_in_flight_until_its_function_is_called),
         cmocka_unit_test(items_need_to_live_during_the_call_only),
         cmocka_unit_test(past_the_limit_calls_are_refused),
         cmocka_unit_test(the_other_calls_have_their_async_forms),

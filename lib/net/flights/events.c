@@ -95,7 +95,6 @@ static void end(struct carrier *c, struct call *call)
     call->runnable = false;
     TAILQ_REMOVE(&c->calls, call, in_calls);
     TAILQ_INSERT_TAIL(&c->ended, call, in_calls);
-    c->store.server.stats.in_flight--;
 }
 
 /* A step of a call may need the answers of two nodes, so those of all nodes count. No step waits long for a check. */
@@ -185,7 +184,6 @@ void events_begin(struct carrier *c, struct call *call, struct task *task)
 {
     *call = (struct call){.task = task, .number = ++c->store.server.stats.calls, .revivals = c->revivals};
     TAILQ_INSERT_TAIL(&c->calls, call, in_calls);
-    c->store.server.stats.in_flight++;
     call_set_runnable(c, call);
     call->deadline = c->store.base.deadline_ms != 0 ? clock_now_ms() + c->store.base.deadline_ms : 0;
     if (!task_has_failed(task) && call_missed_restart(c, call))
