@@ -155,11 +155,9 @@ void life_take_unlinked(struct talk *talk, uint32_t tag, uint32_t index, const s
     struct life *life = life_of(talk);
 
     life->removing.in_doubt = life->removing.in_doubt || reply->repeated;
-    const bool other_type = reply->type == REDIS_REPLY_ERROR && refusal_of(reply->text) == REFUSAL_WRONGTYPE;
-
-    if (other_type || (reply->type == REDIS_REPLY_INTEGER && reply->integers[0] == -1)) {
-        life->removing.other_type =
-            other_type ? task_check(&talk->task, talk->task.link, reply, REDIS_REPLY_INTEGER, tag).words : NULL;
+    if (reply->type == REDIS_REPLY_ERROR && refusal_of(reply->text) == REFUSAL_WRONGTYPE)
+        return; /* another program's value, in the place of a key that is lost */
+    if (reply->type == REDIS_REPLY_INTEGER && reply->integers[0] == -1) {
         life->taken = true;
         life->taken_key = tag;
     } else if (!task_expect(&talk->task, reply, REDIS_REPLY_INTEGER, tag)) {

@@ -99,11 +99,10 @@ struct life {
         bool unwanted;       /* overtaken, and the one before it is gone */
     } creating;
 
-    struct {                    /* remove.c */
-        bool has_links;         /* it may have further ones */
-        uint64_t unlinked;      /* keys, by this removal */
-        bool in_doubt;          /* an answer of a removal was lost: it may have been carried out then */
-        const char *other_type; /* what was taken is no string, in these words; NULL: it is one */
+    struct {               /* remove.c */
+        bool has_links;    /* it may have further ones */
+        uint64_t unlinked; /* keys, by this removal */
+        bool in_doubt;     /* an answer of a removal was lost: it may have been carried out then */
     } removing;
 };
 

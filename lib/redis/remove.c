@@ -19,9 +19,6 @@ static void judge_removed(struct talk *talk, struct outbox *outbox)
     if (life->clearing_way || life->goal == LIFE_OPEN || life->goal == LIFE_REPAIR) {
         life_start_over(talk);
     } else if (life->taken) {
-        if (life->removing.other_type != NULL)
-            task_fail_as(&talk->task,
-                         (struct failure){HIBLOOM_EMISMATCH, REFUSAL_WRONGTYPE, life->removing.other_type});
         task_fail(&talk->task, HIBLOOM_ECORRUPT, "'%s' was altered, so it was left: delete the key",
                   link_key(talk->task.link, life->taken_key, KEY_NAME));
     }

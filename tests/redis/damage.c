@@ -54,7 +54,7 @@ static const struct damage {
     {SEVERAL, {"DEL seen:1"}, DAMAGED, DAMAGED, DAMAGED, OK, OK, OK},
     {SEVERAL, {"RENAME other:1 seen:1"}, DAMAGED, DAMAGED, DAMAGED, OTHER, OK, OK},
     {SEVERAL, {"SET seen:1 x"}, DAMAGED, DAMAGED, DAMAGED, OTHER, OK, OK},
-    {SEVERAL, {"DEL seen:1", "LPUSH seen:1 x"}, OTHER, OTHER, OTHER, OTHER, OTHER, OTHER},
+    {SEVERAL, {"DEL seen:1", "LPUSH seen:1 x"}, OTHER, OTHER, OTHER, OTHER, OK, OK},
     /* a further link was lost */
     {GROWING, {"DEL seen:+1"}, DAMAGED, DAMAGED, DAMAGED, DAMAGED, OK, OK},
     {GROWING, {"RENAME other:+1 seen:+1"}, DAMAGED, DAMAGED, DAMAGED, OTHER, OK, OK},
