@@ -302,10 +302,13 @@ static void judge_absent(struct talk *talk)
         talk_then(talk, NULL, life_create);
     } else {
         const char *lacks = life->said != NULL ? life->said->lacks : NULL;
-        task_fail(&talk->task, HIBLOOM_ENOTFOUND, "there is no filter '%s'%s%s%s",
+        const bool beside = root->found == RECORD_NONE || root->refused.status != HIBLOOM_OK;
+        place_key(life, PLACE_ROOT, key);
+        task_fail(&talk->task, HIBLOOM_ENOTFOUND, "there is no filter '%s'%s%s%s%s%s",
                   link_name(talk->task.link, LINK_NAME),
                   place->found == RECORD_NONE ? ", but a bitmap without a spec" : "",
-                  lacks != NULL ? "; to make one, " : "", lacks != NULL ? lacks : "");
+                  beside ? ", but something else at " : "", beside ? key : "", lacks != NULL ? "; to make one, " : "",
+                  lacks != NULL ? lacks : "");
     }
 }
 

@@ -127,7 +127,7 @@ static void take_replaced(struct talk *talk, uint32_t tag, uint32_t index, const
     struct replacement *r = (struct replacement *)talk;
     uint32_t i;
 
-    if (!task_expect(&talk->task, reply, REDIS_REPLY_INTEGER, 0))
+    if (!task_expect_of_two(&talk->task, reply, REDIS_REPLY_INTEGER, 0, r->name))
         return;
     r->answer = reply->integers[0];
     const int64_t of_all = r->answer >= 0 ? -1 : (r->answer <= NOT_WHOLE ? NOT_WHOLE : TAKEN) - r->answer;

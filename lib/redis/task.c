@@ -310,6 +310,14 @@ bool task_expect(struct task *task, const struct reply *reply, int type, uint32_
     return reply->type == type;
 }
 
+bool task_expect_of_two(struct task *task, const struct reply *reply, int type, uint32_t i, const char *other)
+{
+    if (reply->type == REDIS_REPLY_ERROR && refusal_of(reply->text) == REFUSAL_WRONGTYPE)
+        task_fail(task, HIBLOOM_EMISMATCH, "a key of '%s' or '%s' holds a value that is no string; choose another name",
+                  link_name(task->link, LINK_NAME), other);
+    return task_expect(task, reply, type, i);
+}
+
 bool task_expect_count(struct task *task, const struct reply *reply, uint32_t i, uint64_t *out)
 {
     if (!task_expect(task, reply, REDIS_REPLY_INTEGER, i))

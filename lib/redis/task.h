@@ -213,6 +213,9 @@ void task_release(struct task *);
  * the server's refusal, in words that name key number i, or EPROTO. */
 bool task_expect(struct task *, const struct reply *, int type, uint32_t i);
 
+/* The same of a script over keys of two filters: either may be no string. */
+bool task_expect_of_two(struct task *, const struct reply *, int type, uint32_t i, const char *other);
+
 /* The same of a link's key, which need not be the task's. The failure is returned, and the task has none. */
 struct failure task_check(struct task *, const struct link *, const struct reply *, int type, uint32_t i);
 

@@ -142,12 +142,31 @@ static void take_old(struct talk *talk, uint32_t tag, uint32_t index, const stru
     transfer_of(talk)->lost |= transfer_of(talk)->cut[tag & 1];
 }
 
-/* Rule "doubt". The bits before would expire by themselves, so nobody minds if their removal fails. */
+/* It would expire by itself, so nobody minds if that fails. */
+static void remove_temporary(struct talk *talk, struct outbox *outbox, char what)
+{
+    char name[KEYS_SIZE];
+    const struct argument key = temporary(transfer_of(talk), name, what);
+
+    outbox_begin(outbox, 0, key);
+    command_start(&outbox->commands, 3, "PEXPIRE");
+    command_argument(&outbox->commands, key);
+    command_literal(&outbox->commands, "$1\r\n0\r\n");
+    outbox_end(outbox);
+    outbox_last(outbox)->spare = true;
+    talk_then(talk, NULL, NULL);
+}
+
+/* They were not merged. */
+static void remove_bits(struct talk *talk, struct outbox *outbox)
+{
+    remove_temporary(talk, outbox, BITS);
+}
+
+/* Rule "doubt". */
 static void judge_old(struct talk *talk, struct outbox *outbox)
 {
     struct transfer *transfer = transfer_of(talk);
-    char name[KEYS_SIZE];
-    const struct argument old = temporary(transfer, name, OLD);
 
     if (transfer->lost) {
         begin_again(talk, outbox);
@@ -155,13 +174,16 @@ static void judge_old(struct talk *talk, struct outbox *outbox)
     }
     if (transfer->sent_again)
         memset(transfer->out, 0, (size_t)transfer->piece->len);
-    outbox_begin(outbox, 0, old);
-    command_start(&outbox->commands, 3, "PEXPIRE");
-    command_argument(&outbox->commands, old);
-    command_literal(&outbox->commands, "$1\r\n0\r\n");
-    outbox_end(outbox);
-    outbox_last(outbox)->spare = true;
-    talk_then(talk, NULL, NULL);
+    remove_temporary(talk, outbox, OLD);
+}
+
+static bool expect(struct talk *talk, const struct reply *reply, int type)
+{
+    const uint32_t i = transfer_of(talk)->piece->key;
+    const struct link *from = talk->task.from;
+
+    return from != NULL ? task_expect_of_two(&talk->task, reply, type, i, link_name(from, LINK_NAME))
+                        : task_expect(&talk->task, reply, type, i);
 }
 
 static void take_answer(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
@@ -176,13 +198,15 @@ static void take_answer(struct talk *talk, uint32_t tag, uint32_t index, const s
     }
     transfer->stored = false;
     transfer->repeated = transfer->repeated || reply->repeated;
-    if (!task_expect(&talk->task, reply, REDIS_REPLY_STRING, i))
-        return;
-    transfer->answer = reply->text[0];
-    if (transfer->answer == 'f')
-        talk->task.link = talk->task.from;
-    if (transfer->answer == 'o' || transfer->answer == 'f' || (is_trailer && !guard_matches(talk, i, reply, 1)))
-        guard_note_other(talk, i);
+    if (expect(talk, reply, REDIS_REPLY_STRING)) {
+        transfer->answer = reply->text[0];
+        if (transfer->answer == 'f')
+            talk->task.link = talk->task.from;
+        if (transfer->answer == 'o' || transfer->answer == 'f' || (is_trailer && !guard_matches(talk, i, reply, 1)))
+            guard_note_other(talk, i);
+    }
+    if (talk_is_cut(talk) && transfer->bits != NULL)
+        talk->cleanup = remove_bits;
 }
 
 /* What a script expects of the other filter's key, and how many bytes it takes of it. */
@@ -289,7 +313,7 @@ static void take_merged(struct talk *talk, uint32_t tag, uint32_t index, const s
 {
     struct transfer *transfer = transfer_of(talk);
 
-    if (!task_expect(&talk->task, reply, REDIS_REPLY_INTEGER, transfer->piece->key))
+    if (!expect(talk, reply, REDIS_REPLY_INTEGER))
         return;
     if (reply->integers[0] == 1)
         return;
