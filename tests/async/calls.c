@@ -66,8 +66,8 @@ static void on_counted(hibloom_status status, void *outcome)
 /* So a program that waits for none of them loses no answer as it closes the store. */
 static void a_call_is_in_flight_until_its_function_is_called(void **state)
 {
-    static bool found[ITEMS];
-    static struct outcome outcomes[ITEMS];
+    struct outcome outcomes[100];
+    bool found;
     char name[TEST_NAME_SIZE];
 
     for (unsigned memory = 0; memory < 2; memory++) {
@@ -76,7 +76,7 @@ static void a_call_is_in_flight_until_its_function_is_called(void **state)
         hibloom *filter = async_filter(loop, counted, test_name(name), texts[0]);
         memset(outcomes, 0, sizeof outcomes);
         for (due = 0; due < 100; due++)
-            assert_ok(hibloom_async_contains(filter, "x", 1, &found[due], on_counted, &outcomes[due]), counted);
+            assert_ok(hibloom_async_contains(filter, "x", 1, &found, on_counted, &outcomes[due]), counted);
         await_all(loop, outcomes, 100);
         hibloom_close(filter);
         hibloom_store_free(counted);

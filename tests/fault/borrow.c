@@ -397,25 +397,6 @@ static void its_owner_can_free_or_reconnect_it_after_half_an_array(void **state)
             break_off(broken_off[i].script, broken_off[i].status, reconnects);
 }
 
-static void a_refusal_of_an_earlier_call_is_not_why_it_dies(void **state)
-{
-    static const struct script_step script[] = {SCRIPT_ACCEPT,  SCRIPT_READ(1), SCRIPT_SEND("-NOPERM no\r\n"),
-                                                SCRIPT_READ(1), SCRIPT_CLOSE,   SCRIPT_END};
-    struct scripted_server *scripted = scripted_server_start(script);
-    redisContext *context = connect_owner(scripted_server_socket(scripted));
-    hibloom_store *store;
-
-    assert_ok(hibloom_borrow(&store, context, NULL), store);
-    assert_status(hibloom_list(store, NULL, NULL, NULL), HIBLOOM_EDENIED, store);
-    assert_status(hibloom_list(store, NULL, NULL, NULL), HIBLOOM_EIO, store);
-    hibloom_store_free(store);
-    redisFree(context);
-    assert_ok(hibloom_connect(&store, scripted_server_uri(scripted), NULL), store); /* it refuses INFO */
-    assert_status(hibloom_list(store, NULL, NULL, NULL), HIBLOOM_EIO, store);
-    hibloom_store_free(store);
-    scripted_server_stop(scripted);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -433,7 +414,6 @@ int main(void)
         cmocka_unit_test(a_time_out_while_sending_kills_it_too),
         cmocka_unit_test(after_nonsense_it_is_dead_or_unshifted),
         cmocka_unit_test(its_owner_can_free_or_reconnect_it_after_half_an_array),
-        cmocka_unit_test(a_refusal_of_an_earlier_call_is_not_why_it_dies),
     };
 
     return cmocka_run_group_tests(tests, proxied_set_up, proxied_tear_down);

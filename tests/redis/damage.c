@@ -197,6 +197,23 @@ static void a_key_of_a_filter_is_no_filter_of_that_name(void **state)
         assert_status(hibloom_open(&filter, ours, names[i], NULL), HIBLOOM_EMISMATCH, ours);
 }
 
+/* Not those of a key that is whole: somebody might delete it. */
+static void words_tell_of_what_is_no_string(void **state)
+{
+    hibloom *several, *other, *none;
+
+    test_command(redis, "FLUSHALL");
+    several = make("several", SEVERAL);
+    other = make("other", SEVERAL);
+    test_command(redis, "DEL several:1");
+    test_command(redis, "LPUSH several:1 x");
+    assert_fails(hibloom_merge(other, several), HIBLOOM_EMISMATCH, ours, "a key of 'other' or 'several' holds");
+    test_command(redis, "LPUSH there:0 x");
+    assert_fails(hibloom_open(&none, ours, "there", NULL), HIBLOOM_ENOTFOUND, ours, "something else at there:0");
+    hibloom_close(several);
+    hibloom_close(other);
+}
+
 static void a_filter_in_the_way_of_a_growing_one_is_a_mismatch(void **state)
 {
     hibloom *filter;
@@ -218,6 +235,7 @@ int main(void)
         cmocka_unit_test(each_damage_has_its_status),
         cmocka_unit_test(a_filter_that_is_being_removed_gets_no_time_to_live),
         cmocka_unit_test(a_key_of_a_filter_is_no_filter_of_that_name),
+        cmocka_unit_test(words_tell_of_what_is_no_string),
         cmocka_unit_test(a_filter_in_the_way_of_a_growing_one_is_a_mismatch),
     };
 
