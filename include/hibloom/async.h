@@ -11,7 +11,7 @@
  *    that of `each`. Items, names, specs and paths are copied.
  *  - hibloom_close and hibloom_store_free call done(ECANCELED) for all that is pending before they return. Calls that
  *    such a done makes on the handle, or the store, are refused with ECANCELED. They may be called in any order, and
- *    from every done. After its store is freed, a handle can only be closed. Commands that were sent are still carried
+ *    from every done. Once hibloom_store_free has returned, a handle can only be closed. Commands that were sent are still carried
  *    out. An add that is cut off may leave bits, as the add of a killed process: see "Items" in hibloom.h.
  *  - Calls that are pending at once may be carried out in any order. If a server forgot, each look-up and remove that
  *    is pending gets ELOST, and so does each call that begins before the first `done` says so. Adds that were sent go on.
@@ -95,7 +95,7 @@ HIBLOOM_CHECKED hibloom_status hibloom_async_open_like(hibloom **out, hibloom_st
 HIBLOOM_CHECKED hibloom_status hibloom_async_attach(hibloom **out, hibloom_store *store, const char *name,
                                                     const char *spec, hibloom_done_fn *done, void *data);
 
-/* EBUSY, also to done: other calls on the handle are pending when its answers come. */
+/* EBUSY, refused or to done: another call on the handle is pending. Wait for it, and then reopen. */
 HIBLOOM_CHECKED hibloom_status hibloom_async_reopen(hibloom *filter, hibloom_done_fn *done, void *data);
 
 /* An add with is_new NULL does not ask. With n = 0 the filter alone is asked for. A blocking
@@ -130,8 +130,8 @@ HIBLOOM_CHECKED hibloom_status hibloom_async_drop_by_name(hibloom_store *store, 
 HIBLOOM_CHECKED hibloom_status hibloom_async_repair(hibloom_store *store, const char *name, hibloom_done_fn *done,
                                                     void *data);
 
-/* EBUSY, also to done: it may be that other calls on the handle are pending, and the filter is in its place. Call again,
- * since the handle has its old name until then. */
+/* EBUSY, refused or to done: another call on the handle is pending. The filter may be in its place by then. Call again,
+ * since the handle has its old name until it is OK. */
 HIBLOOM_CHECKED hibloom_status hibloom_async_replace(hibloom *filter, const char *name, hibloom_done_fn *done,
                                                      void *data);
 

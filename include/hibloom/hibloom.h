@@ -171,9 +171,9 @@ typedef struct hibloom_setup {
  * half of the call's time, the call goes on. Another run may lack acknowledged adds. So each handle gets ELOST once,
  * before it sends anything. A look-up or remove that is under way gets it in the middle. An add that is under way goes
  * on, and the next call gets ELOST. With retry= an add under way sends its items once more, but not to a counting
- * filter. So its is_new may be true for items that the server has forgotten: docs/failures.md says how to tell. If an
- * add returns ELOST, nothing was added: add again what may be missing, and then call again. With min_replicas, replicas
- * have all such adds; docs/guarantees.md names the exceptions. */
+ * filter. So it may call an item new that was in, and that the server has forgotten: docs/failures.md says how to tell.
+ * If an add returns ELOST, nothing was added: add again what may be missing, and then call again. With min_replicas,
+ * replicas have all such adds; docs/guarantees.md names the exceptions. */
 HIBLOOM_CHECKED hibloom_status hibloom_connect(hibloom_store **out, const char *uri, const hibloom_setup *setup);
 
 /* A store on the caller's blocking connection, of the same hiredis. The store does not close it, does not change its
@@ -237,7 +237,7 @@ HIBLOOM_API void hibloom_store_free(hibloom_store *store);
  *   its end was altered                            ECORRUPT     hibloom_reopen; if that fails, delete its keys by
  *                                                               hand. Cut short or lengthened: EMISMATCH at open
  *   another client makes or removes it             EBUSY        try again
- *   the name holds a list, a set, ...              EMISMATCH    choose another name
+ *   its first key holds a list, a set, ...         EMISMATCH    choose another name
  *   hibloom_clear                                  OK           nothing: it is the same filter, empty
  *   its server restarted or was replaced           ELOST, once  add again what may be missing, then go on
  *
@@ -270,7 +270,8 @@ HIBLOOM_API void hibloom_close(hibloom *filter);
 HIBLOOM_API bool hibloom_created(const hibloom *filter);
 
 /* Opens the filter again under its name, with the text of the first call. If it is not OK, the handle is as before. An
- * ELOST that the handle has still to get comes with its next call, unless this one made the filter. */
+ * ELOST that the handle has still to get comes with its next call, unless this one made the filter. So the first add of
+ * a refill may get it: begin the refill again. */
 HIBLOOM_CHECKED hibloom_status hibloom_reopen(hibloom *filter);
 
 /* Opens or makes a filter whose spec is equal to that of `like`, seed included. So merge and compare work. */
@@ -282,7 +283,9 @@ HIBLOOM_CHECKED hibloom_status hibloom_open_like(hibloom **out, hibloom_store *s
  * The bitmap need not exist: the first add makes it, and look-ups return ENOTFOUND until then (a memory store makes it
  * here). The library stores nothing beside it; it keeps right what the other library has there (keys=). If the text says
  * other numbers than the bitmap was filled with, answers are wrong. The proof is weaker: if the bitmap is gone, or
- * shorter than before, calls fail (ENOTFOUND, ECORRUPT) until hibloom_clear or another attach.
+ * shorter than before, calls fail (ENOTFOUND, ECORRUPT) until hibloom_clear or hibloom_reopen. But an add that fails so has
+ * made the bitmap again: handles that had not looked meanwhile notice nothing. With segments= each key is made by the
+ * first add to it, and until then look-ups there are ENOTFOUND.
  * EMISMATCH: it is a filter with a spec, or too long, or its config says other numbers. ENOTSUP: the text has counters,
  * growth or window; or a memory store has no config. Round trips: two, and one for each 128 keys beyond. */
 HIBLOOM_CHECKED hibloom_status hibloom_attach(hibloom **out, hibloom_store *store, const char *name, const char *spec);
@@ -304,7 +307,7 @@ HIBLOOM_API const char *hibloom_secret_spec_of(const hibloom *filter);
 /* ---- Items --------------------------------------------------------------------
  *
  * After a failed add an unknown part of the items may be in. So "not new" from the next try may be of the failed one. An
- * add that was in flight while its filter went takes its bits back before it returns. If the process is killed in that
+ * add that was in flight while its filter went takes its bits back before it returns (not from a bare bitmap). If the process is killed in that
  * moment, a string without a spec may stay; delete it. */
 
 typedef struct hibloom_item {
@@ -317,8 +320,8 @@ typedef struct hibloom_item {
  * may be a false positive. An item that the spec excludes is not added and is not new. EINVAL: the item is no valid
  * UTF-8, and the codec wants that. ERANGE: a growing filter can grow no more. ENOTSUP: is_new on a filter of which an
  * item has several keys, on a cluster and without a {tag}. Round trips: one, and one more if the last proof is older
- * than 100 ms. A growing filter of several links takes two. It counts its newest link some 130 times until that is
- * full, and each count is one more. */
+ * than 100 ms. A growing filter of several links takes two. Each process counts the newest link some 130 times until that
+ * is full: one for the count, and those of the add once more. */
 HIBLOOM_CHECKED hibloom_status hibloom_add(hibloom *filter, const void *item, size_t len, bool *is_new);
 
 /* Whether an item may be in: false is certain. EINVAL: as hibloom_add. One round trip. */
@@ -391,15 +394,17 @@ HIBLOOM_CHECKED hibloom_status hibloom_get_info(hibloom *filter, hibloom_info *o
  * trips: one for each 16 MB. */
 HIBLOOM_CHECKED hibloom_status hibloom_clear(hibloom *filter);
 
-/* The filter is removed after `ms`; 0: never. Key 0 goes first, the others a second later. A call that fails may hold for
- * a part of the keys, and so may the last of two at once: call again. The same holds for repair and growth at that
- * moment. ERANGE: more than 2^50. Round trips: one; of several keys two, and one for each 16 MB beyond the first. */
+/* The filter is removed after `ms`; 0: never. Key 0 has `ms`; the others have a second more, and get it before. A call
+ * that fails may hold for a part of the keys, and so may the last of two at once: call again, behind a repair if a key
+ * is lost. The same holds for repair and growth at that moment. ERANGE: more than 2^50.
+ * Round trips: one; of several keys two, and one for each 16 MB beyond the first. */
 HIBLOOM_CHECKED hibloom_status hibloom_expire(hibloom *filter, uint64_t ms);
 
 /* Removes every key of the filter, also on a full server. The handle must still be closed. Both remove a damaged filter,
- * too. The second needs no handle, and removes whatever filter has the name by now. ENOTFOUND: there is none. If a bitmap
- * without a spec is there, it is looked at for a quarter of a second before that. ECORRUPT: its spec is unreadable: delete
- * the keys by hand. Round trips: one; of several keys three, and one for each 16 MB beyond the first. */
+ * too. The second needs no handle, and removes whatever filter has the name by now. ENOTFOUND: there is none; of a bare
+ * bitmap hibloom_drop is OK then. If a bitmap without a spec is there, it is looked at for a quarter of a second before.
+ * ECORRUPT: its spec is unreadable: delete the keys by hand.
+ * Round trips: one; of several keys three, and one for each 16 MB beyond the first. */
 HIBLOOM_CHECKED hibloom_status hibloom_drop(hibloom *filter);
 HIBLOOM_CHECKED hibloom_status hibloom_drop_by_name(hibloom_store *store, const char *name);
 
@@ -469,7 +474,7 @@ HIBLOOM_CHECKED hibloom_status hibloom_save_fd(hibloom *filter, int fd);
 HIBLOOM_CHECKED hibloom_status hibloom_restore(hibloom *into, const char *path);
 
 /* The spec of the filter in a file, seed included, as a text for hibloom_open (of a bare bitmap: hibloom_attach). The
- * bits are not checked. EIO: errno says why; EINVAL there: it is no regular file. ECORRUPT: hibloom_save has not written
+ * length is checked, and not the checksum. EIO: errno says why; EINVAL there: it is no regular file. ECORRUPT: hibloom_save has not written
  * it. ENOTSUP: a newer version has. ERANGE: it does not fit; HIBLOOM_TEXT_SIZE does. */
 HIBLOOM_CHECKED hibloom_status hibloom_file_spec(const char *path, char *buf, size_t size);
 
