@@ -90,7 +90,6 @@ static void finish(struct talk *, struct outbox *);
 
 static void make_keys(struct talk *, struct outbox *);
 
-/* Another program's value is where a key has to be, unless it is late bits. */
 static void judge_made(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
@@ -99,7 +98,7 @@ static void judge_made(struct talk *talk, struct outbox *outbox)
         raise_generation(talk, outbox);
     } else if (!life->taken) {
         make_keys(talk, outbox);
-    } else if (life_has_patience(&life->waiting.patience_ns)) {
+    } else if (life_has_patience(&life->waiting.patience_ns)) { /* it may be late bits */
         life->taken = false;
         life->range.count = 0; /* the same keys once more */
         talk->task.pause_ms = LIFE_PAUSE_MS;
