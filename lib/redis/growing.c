@@ -37,8 +37,8 @@ static void unreserve(struct sieve *s, size_t used)
 }
 
 /* If a server may have forgotten that a link has grown, the call mends that first. Replicas may lack the mended root, so
- * no root counts as kept. */
-static bool mends(struct sieve *s, void (*then)(struct sieve *))
+ * no root counts as kept. True: that has begun, and `then` follows. */
+static bool begin_mending(struct sieve *s, void (*then)(struct sieve *))
 {
     if (s->denied || !links_are_in_doubt(s->filter))
         return false;
@@ -65,7 +65,7 @@ static void keep_roots(struct sieve *s)
     const uint32_t older = redis_links(filter) - 1;
     uint32_t *kept = &s->growing.kept;
 
-    if (mends(s, keep_roots))
+    if (begin_mending(s, keep_roots))
         return;
     if (!s->task.adds || !s->task.link->server->sends_all)
         *kept = older;
@@ -146,7 +146,7 @@ static void look(struct sieve *s)
         sieve_reach(s, 0, look);
     else if (s->task.adds)
         sieve_set(s, redis_newest(s->filter), added);
-    else if (!mends(s, look))
+    else if (!begin_mending(s, look))
         end_chunk(s);
 }
 
@@ -201,7 +201,7 @@ static void counted(struct sieve *s)
 
 /* Has a link become older that is read with less work than it is asked for what is left of the call? Of an add replicas need
  * not have what a bitmap shows, and must have what it has found in. */
-static bool reads(struct sieve *s)
+static bool plan_reading(struct sieve *s)
 {
     const uint32_t older = links_to_ask(s), from = s->in != NULL ? s->growing.read : 0;
     const bool may = s->task.adds ? !s->task.link->server->sends_all : s->at == 0;
@@ -237,20 +237,20 @@ static void read_links(struct sieve *s)
 
 /* ---- A chunk of items ------------------------------------------------------------------------ */
 
-/* An add has room for some in the newest link. Else the links are mended, followed, made or counted, and it begins again.
+/* An add has room for some in the newest link. Else (false) the links are mended, followed, made or counted, and it begins again.
  * Where the call begins anew while it makes one, it goes on with that. The filter may have been cleared meanwhile. Then
  * nobody else would make it, and it would stay, half made. */
-static bool has_room(struct sieve *s)
+static bool find_room(struct sieve *s)
 {
     struct link *newest = redis_newest(s->filter);
 
-    if (mends(s, chunk))
+    if (begin_mending(s, chunk))
         return false;
     if (newest->grown || s->growing.making == redis_links(s->filter) + 1) {
         sieve_reach(s, newest->grown ? 0 : s->growing.making, chunk);
     } else if (newest->room > 0) {
         return true;
-    } else if (!sieve_waits(s, chunk)) {
+    } else if (!sieve_wait(s, chunk)) {
         upkeep_begin_count(&s->inner->upkeep, newest);
         sieve_await(s, &s->inner->task, counted);
     }
@@ -261,9 +261,9 @@ static void chunk(struct sieve *s)
 {
     const uint64_t room = redis_newest(s->filter)->room;
 
-    if (s->task.adds && !has_room(s))
+    if (s->task.adds && !find_room(s))
         return;
-    if (reads(s)) {
+    if (plan_reading(s)) {
         read_links(s);
         return;
     }

@@ -268,7 +268,7 @@ static void still_untold(struct links *l)
 
 /* It has lost a key since it was made, and before a root told of it. The link before it is asked after that. If that still
  * is the newest, nobody has added to this one. So nothing is lost with that key, and it is made anew. */
-static bool mends(struct links *l)
+static bool begin_remaking(struct links *l)
 {
     if (l->inner.status != HIBLOOM_ECORRUPT || l->attempts++ >= ATTEMPTS)
         return false;
@@ -289,7 +289,7 @@ static void give_ttl(struct links *l)
 
 static void link_made(struct links *l)
 {
-    if (makes_again(l) || mends(l))
+    if (makes_again(l) || begin_remaking(l))
         return;
     if (end_inner(l))
         give_ttl(l);
@@ -385,7 +385,7 @@ static void look_again(struct links *l)
 
 static void link_opened(struct links *l)
 {
-    if (before_next(l)->untold && mends(l))
+    if (before_next(l)->untold && begin_remaking(l))
         return;
     if (l->inner.status == HIBLOOM_ENOTFOUND || l->inner.status == HIBLOOM_EMISMATCH) {
         task_release(&l->inner);

@@ -52,7 +52,7 @@ static void rest(struct talk *talk, struct outbox *outbox)
 }
 
 /* If the other one has failed, or goes on beyond this one's deadline, this one waits no more until another has done well. */
-bool sieve_waits(struct sieve *s, void (*ended)(struct sieve *))
+bool sieve_wait(struct sieve *s, void (*ended)(struct sieve *))
 {
     struct redis_filter *filter = s->filter;
     const bool waits = filter->maker != NULL && filter->maker != &s->task && s->waited != filter->made + 1;
@@ -71,7 +71,7 @@ bool sieve_waits(struct sieve *s, void (*ended)(struct sieve *))
 
 void sieve_reach(struct sieve *s, uint32_t links, void (*ended)(struct sieve *))
 {
-    if (sieve_waits(s, ended))
+    if (sieve_wait(s, ended))
         return;
     s->links = alloc.malloc(sizeof *s->links);
     if (s->links == NULL) {

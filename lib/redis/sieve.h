@@ -122,7 +122,7 @@ void sieve_keep(struct sieve *, bool answer);
 void sieve_note(struct sieve *);
 void sieve_note_found(struct sieve *); /* those whose answer is yes; the others are left */
 
-/* Waits for an inner task; `ended` follows it. For sieve_await the caller has begun it, behind sieve_waits. The others
+/* Waits for an inner task; `ended` follows it. For sieve_await the caller has begun it, behind sieve_wait. The others
  * begin it: a talk, LINKS_REACH, a look in `links` links, an add to one by commands or as is less work, or a bulk
  * (s->refused: it was none). */
 void sieve_await(struct sieve *, struct task *, void (*ended)(struct sieve *));
@@ -137,7 +137,7 @@ void sieve_by_bitmaps(struct sieve *, enum store_call, struct link *, const hibl
 
 /* Does another call of the handle make links, or count them? Then this one waits, and `ended` looks again for what is
  * there. Else the caller makes or counts them now. So many calls in flight take little memory and time. */
-bool sieve_waits(struct sieve *, void (*ended)(struct sieve *));
+bool sieve_wait(struct sieve *, void (*ended)(struct sieve *));
 
 /* Items that are left out rely on all keys. False: out of memory. sieve_prove sends the guards of those that they rely
  * on. */
