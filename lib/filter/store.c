@@ -12,9 +12,12 @@ hibloom_status store_make(hibloom_store **out, const char *wrong, bool borrowed,
 {
     struct store_settings *settings = NULL;
     struct error error;
-    hibloom_status status = wrong == NULL ? settings_make(&settings, borrowed, uri, setup, &error)
-                                          : error_set(&error, HIBLOOM_EINVAL, "%s", wrong);
+    hibloom_status status = HIBLOOM_EINVAL;
 
+    if (wrong == NULL)
+        status = settings_make(&settings, borrowed, uri, setup, &error);
+    else
+        (void)error_set(&error, status, "%s", wrong);
     *out = NULL;
     if (status == HIBLOOM_OK)
         status = maker(out, settings, with);

@@ -111,7 +111,7 @@ static void wait_for_some(struct blocking *b)
 
     if (count == 0) {
         least = rest_of_sleep(&b->carrier); /* the clock is read last */
-        nanosleep(&(struct timespec){least / 1000, least % 1000 * 1000000L}, NULL);
+        nanosleep(&(struct timespec){(time_t)(least / 1000), (long)(least % 1000) * 1000000}, NULL);
         (void)events_tick(&b->carrier);
         return;
     }
