@@ -11,8 +11,9 @@
  *    that of `each`. Items, names, specs and paths are copied.
  *  - hibloom_close and hibloom_store_free call done(ECANCELED) for all that is pending before they return. Calls that
  *    such a done makes on the handle, or the store, are refused with ECANCELED. They may be called in any order, and
- *    from every done. Once hibloom_store_free has returned, a handle can only be closed. Commands that were sent are still carried
- *    out. An add that is cut off may leave bits, as the add of a killed process: see "Items" in hibloom.h.
+ *    from every done. Once hibloom_store_free has returned, a handle can only be closed. Commands that were sent are
+ *    still carried out. An add that is cut off may leave bits, as the add of a killed process: see "Items" in
+ *    hibloom.h.
  *  - Calls that are pending at once may be carried out in any order. If a server forgot, each look-up and remove that
  *    is pending gets ELOST, and so does each call that begins before the first `done` says so. Adds that were sent go on.
  *    Those of pairs, and to a counting filter, may be missing though they are OK later. So wait until no call on the

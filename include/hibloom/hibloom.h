@@ -283,9 +283,9 @@ HIBLOOM_CHECKED hibloom_status hibloom_open_like(hibloom **out, hibloom_store *s
  * The bitmap need not exist: the first add makes it, and look-ups return ENOTFOUND until then (a memory store makes it
  * here). The library stores nothing beside it; it keeps right what the other library has there (keys=). If the text says
  * other numbers than the bitmap was filled with, answers are wrong. The proof is weaker: if the bitmap is gone, or
- * shorter than before, calls fail (ENOTFOUND, ECORRUPT) until hibloom_clear or hibloom_reopen. But an add that fails so has
- * made the bitmap again: handles that had not looked meanwhile notice nothing. With segments= each key is made by the
- * first add to it, and until then look-ups there are ENOTFOUND.
+ * shorter than before, calls fail (ENOTFOUND, ECORRUPT) until hibloom_clear or hibloom_reopen. But an add that fails
+ * so has made the bitmap again: handles that had not looked meanwhile notice nothing. With segments= each key is made
+ * by the first add to it, and until then look-ups there are ENOTFOUND.
  * EMISMATCH: it is a filter with a spec, or too long, or its config says other numbers. ENOTSUP: the text has counters,
  * growth or window; or a memory store has no config. Round trips: two, and one for each 128 keys beyond. */
 HIBLOOM_CHECKED hibloom_status hibloom_attach(hibloom **out, hibloom_store *store, const char *name, const char *spec);
@@ -306,9 +306,9 @@ HIBLOOM_API const char *hibloom_secret_spec_of(const hibloom *filter);
 
 /* ---- Items --------------------------------------------------------------------
  *
- * After a failed add an unknown part of the items may be in. So "not new" from the next try may be of the failed one. An
- * add that was in flight while its filter went takes its bits back before it returns (not from a bare bitmap). If the process is killed in that
- * moment, a string without a spec may stay; delete it. */
+ * After a failed add an unknown part of the items may be in. So "not new" from the next try may be of the failed one.
+ * An add that was in flight while its filter went takes its bits back before it returns (not from a bare bitmap). If
+ * the process is killed in that moment, a string without a spec may stay; delete it. */
 
 typedef struct hibloom_item {
     const void *data;
@@ -473,9 +473,9 @@ HIBLOOM_CHECKED hibloom_status hibloom_save_fd(hibloom *filter, int fd);
  * another. Round trips: as hibloom_merge. */
 HIBLOOM_CHECKED hibloom_status hibloom_restore(hibloom *into, const char *path);
 
-/* The spec of the filter in a file, seed included, as a text for hibloom_open (of a bare bitmap: hibloom_attach). The
- * length is checked, and not the checksum. EIO: errno says why; EINVAL there: it is no regular file. ECORRUPT: hibloom_save has not written
- * it. ENOTSUP: a newer version has. ERANGE: it does not fit; HIBLOOM_TEXT_SIZE does. */
+/* The spec of the filter in a file, seed included, as a text for hibloom_open (of a bare bitmap: hibloom_attach).
+ * The length is checked, and not the checksum. EIO: errno says why; EINVAL there: it is no regular file. ECORRUPT:
+ * hibloom_save has not written it. ENOTSUP: a newer version has. ERANGE: it does not fit; HIBLOOM_TEXT_SIZE does. */
 HIBLOOM_CHECKED hibloom_status hibloom_file_spec(const char *path, char *buf, size_t size);
 
 /* Takes RedisBloom's filter `key` on the store `from` over into a new filter `name`, with its items, and opens that. The
