@@ -442,11 +442,11 @@ static void begin_upkeep(struct links *l)
  * for ever. */
 static void first_has_ttl(struct links *l)
 {
+    l->first_has_ttl = !l->upkeep.has_grown; /* another call of the handle may have followed it by now */
     if (!end_inner(l))
         return;
-    l->first_has_ttl = !redis_newest(l->filter)->grown;
     if (!l->first_has_ttl) {
-        follow(l); /* it was not, and is set once more */
+        go_on(l); /* it was not set, and is behind the further links */
     } else if (clock_now_ms() - l->begun_ms >= LIFE_AFTER_ROOT_MS) {
         l->at = 0; /* others may go before it: they are set once more */
         begin_upkeep(l);

@@ -286,7 +286,9 @@ static void judge_absent(struct talk *talk)
     const unsigned needed = life->makes != NULL && spec_keys(life->makes) > 1 ? PLACE_ROOT : PLACE_ALONE;
     const struct life_place *place = &life->place[needed], *root = &life->place[PLACE_ROOT];
     const struct failure *refused = &place->refused;
-    const bool hidden = life->makes == NULL && (place->found == RECORD_NONE || root->found == RECORD_NONE);
+    const bool is_told_of = life->goal == LIFE_OPEN || talk->task.link->number == 0; /* not what may be left over */
+    const bool hidden = life->makes == NULL && is_told_of &&
+                        (place->found == RECORD_NONE || root->found == RECORD_NONE);
     char key[KEYS_SIZE];
 
     if (life->makes == NULL && refused->status == HIBLOOM_OK && root->refused.status != HIBLOOM_EMISMATCH)

@@ -145,7 +145,7 @@ static void take_expired(struct talk *talk, uint32_t tag, uint32_t index, const 
     if (done == 0)
         guard_note_other(talk, tag);
     else if (done == 2)
-        talk->task.link->grown = true;
+        talk->task.link->grown = ((struct upkeep *)talk)->has_grown = true;
 }
 
 static void ask_expire(struct upkeep *upkeep, struct outbox *outbox, uint32_t i)

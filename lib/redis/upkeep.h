@@ -13,8 +13,9 @@ struct upkeep {
         unsigned char left[LINK_STEP_KEYS]; /* clear: enum left, of each key of the range */
         struct {                            /* expire: */
             uint64_t ms;                    /* 0 = never */
-            bool only_newest; /* the root if it tells of no further link; else that is noted, and no more */
-            bool but_root;    /* that has its time to live */
+            bool only_newest;               /* the root if it tells of no further link; */
+            bool has_grown;                 /* else that is noted, and no more */
+            bool but_root;                  /* that has its time to live */
         };
         struct {                     /* count: */
             uint64_t from;           /* where it is: the byte, */
