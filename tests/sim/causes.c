@@ -101,9 +101,10 @@ bool has_cause(const struct call *c, hibloom_status status)
         /* the name of what replaces, or is merged, may have late bits */
         return life || c->raw_at_begin != 0 || world.plan->sizes != 0 || (c->verb == VERB_REPLACE && others) ||
                (merges_here(c) && commands_may_be_late());
-    case HIBLOOM_ECORRUPT: /* a removal that was cut may have taken a link of which no root tells yet */
+    case HIBLOOM_ECORRUPT: /* a removal that was cut may have taken a link of which no root tells yet; or a key, if it is full */
         return ((life || caused(CAUSE_CLOCK, 1)) && some_key_may_go(c->name)) ||
-               ((kind->growing || kind->window) && (names[c->name].did & (1u << VERB_DROP | 1u << VERB_DELETE)) != 0);
+               ((kind->growing || kind->window || caused(CAUSE_REFUSAL, 1)) &&
+                (names[c->name].did & (1u << VERB_DROP | 1u << VERB_DELETE)) != 0);
     case HIBLOOM_EBUSY: /* of a window: it tries 20 times, each as a period has passed, or a slice was cleared */
         if (kind->window && world.plan->topology != CLUSTER && c->verb <= VERB_LOOK && c->verb != VERB_OPEN && !life &&
             c->raw_at_begin == 0)

@@ -389,7 +389,7 @@ static void check_found(const struct call *c, int item, bool found)
                           caused(CAUSE_LOSS, 1); /* a server went back, and no connection was lost: it says yes */
 
     /* A replica hides what has expired by its clock. That steps back in front of the guard. So comes a copy back. */
-    const bool hidden = (settings->from_replicas && names[c->name].expiry_ms != 0 &&
+    const bool hidden = (settings->from_replicas && (names[c->name].expiry_ms != 0 || c->expiry_ms != 0) &&
                          caused(CAUSE_CLOCK, c->begun_us)) ||
                         (copy_came_back() && caused(CAUSE_LOSS, c->begun_us));
 
