@@ -185,6 +185,16 @@ static bool is_unsettled(const struct call *c)
     return since != 0 && (commands_may_be_late() || held || c->begun_us < since + 20000 + 4 * world.plan->latency_us);
 }
 
+/* The root's time begins as its server sets it. */
+static bool has_its_time(const struct call *c)
+{
+    const uint64_t ms = c->arg * 1000, expiry_ms = world_expiry_ms(root_key(c->name)),
+                   latest_ms = clock_of(c->name) / 1000 + ms;
+
+    return ms == 0 ? expiry_ms == 0
+                   : expiry_ms <= latest_ms && expiry_ms + (net_now_us() - c->begun_us) / 1000 + 1 >= latest_ms;
+}
+
 void times_end(struct call *c, hibloom_status status, bool open_end)
 {
     struct name *n = &names[c->name];
@@ -200,26 +210,14 @@ void times_end(struct call *c, hibloom_status status, bool open_end)
         !world.stale[c->client] && some_key_differs(c->name, 0))
         fail_call(c, "a key of '%s' goes before its root", oracle_name(c->name));
     /* Whoever adds meanwhile: the root goes when it was said. */
-    const uint64_t expiry_ms = world_expiry_ms(root_key(c->name)), latest_ms = clock_of(c->name) / 1000 + c->arg * 1000;
     if (c->verb == VERB_EXPIRE && status == HIBLOOM_OK && c->arg != 0 && !c->crossed && n->there == c->handle &&
         n->there != 0 && c->lives == n->lives && !commands_may_be_late() && !world.stale[c->client] &&
-        !caused(CAUSE_CLOCK, 1) && !caused(CAUSE_LOSS, c->begun_us) && !world_had(FAULT_STRANGER) &&
-        (expiry_ms == 0 || expiry_ms > latest_ms))
+        !caused(CAUSE_CLOCK, 1) && !caused(CAUSE_LOSS, c->begun_us) && !world_had(FAULT_STRANGER) && !has_its_time(c))
         fail_call(c, "'%s' does not go in %d s", oracle_name(c->name), (int)c->arg);
     n->expire_failed |= open_end && (c->verb == VERB_EXPIRE || c->verb == VERB_REPLACE || c->verb == VERB_LOAD);
     n->repair_failed |= open_end && c->verb == VERB_REPAIR;
     if (open_end && may_change_keys(c))
         n->unsettled_us = net_now_us();
-}
-
-/* The root's time begins as its server sets it. */
-static bool has_its_time(const struct call *c)
-{
-    const uint64_t ms = c->arg * 1000, expiry_ms = world_expiry_ms(root_key(c->name)),
-                   latest_ms = clock_of(c->name) / 1000 + ms;
-
-    return ms == 0 ? expiry_ms == 0
-                   : expiry_ms <= latest_ms && expiry_ms + (net_now_us() - c->begun_us) / 1000 + 1 >= latest_ms;
 }
 
 void times_check_left(const struct call *c)
