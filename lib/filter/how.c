@@ -160,8 +160,8 @@ hibloom_status how_items(hibloom *filter, enum store_call call, const hibloom_it
     if (at_once)
         return work_end(&own->work, items_at_once(filter, call, items, n, answers));
     own->answers = answers;
-    item_call_begin(&own->call, call, filter, waits ? items : copy_items(own, items, n), n);
-    return work_go(&own->work, own->call.run);
+    items = waits ? items : copy_items(own, items, n);
+    return work_go(&own->work, item_call_begin(&own->call, call, filter, items, n));
 }
 
 /* ---- Names ------------------------------------------------------------------------------------ */

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#define CHUNK (32u << 10) /* items, at most; a window says its own */
+#define CHUNK (32u << 10) /* items, at most; a policy may say its own */
 #define SAMPLE 512u
 #define GLANCE 64u
 #define PROOFS 128u /* guards at a time */
@@ -558,21 +558,20 @@ static void again(struct task *task)
 }
 
 /* Without memory for it its inner task is run, which has failed. */
-static void begin_sieve(struct item_call *inner, const struct policy *policy, enum store_call call, struct link *link,
-                        const hibloom_item *items, size_t n)
+static struct task *begin_sieve(struct item_call *inner, const struct policy *policy, enum store_call call,
+                                struct link *link, const hibloom_item *items, size_t n)
 {
     const bool adds = call != STORE_LOOK;
-    const uint32_t chunk = policy == &window_policy ? window_most(link, n, adds) : CHUNK;
+    const uint32_t chunk = policy->most != NULL ? policy->most(link, n, adds) : CHUNK;
     const uint32_t most = n < chunk ? (uint32_t)n : chunk;
     const size_t arrays = most * (sizeof(hibloom_item) + sizeof(uint32_t) + sizeof(bool));
     struct sieve *s = alloc.malloc(sizeof *s + arrays + FLAGS_BYTES(n));
 
     memset(inner, 0, sizeof *inner);
-    inner->run = &inner->task;
     if (s == NULL) {
         talk_begin(&inner->talk, link, NULL);
         task_no_memory(&inner->task);
-        return;
+        return &inner->task;
     }
     *s = (struct sieve){.task = {.follow = follow, .link = link, .again = again, .adds = adds, .reads = !adds},
                         .inner = inner,
@@ -587,38 +586,41 @@ static void begin_sieve(struct item_call *inner, const struct policy *policy, en
     s->answers = (bool *)(s->which + most);
     s->yes = memset(s->answers + most, 0, FLAGS_BYTES(n));
     inner->of = s;
-    inner->run = &s->task;
+    return &s->task;
 }
 
-void item_call_begin(struct item_call *c, enum store_call call, hibloom *handle, const hibloom_item *items, size_t n)
+struct task *item_call_begin(struct item_call *c, enum store_call call, hibloom *handle, const hibloom_item *items,
+                             size_t n)
 {
     struct link *link = &redis_filter_of(handle)->first;
 
-    c->run = &c->task;
+    const struct policy *policy = call == STORE_REMOVE        ? NULL
+                                  : link->spec->growth != 0   ? &growing_policy
+                                  : link->spec->window != 0   ? &window_policy
+                                  : plain_pays(link, n, call) ? &plain_policy
+                                                              : NULL;
+
+    if (policy != NULL)
+        return begin_sieve(c, policy, call, link, items, n);
     c->of = NULL;
     if (call == STORE_REMOVE)
         walk_begin_remove(&c->walk, link, items, n);
-    else if (link->spec->growth != 0)
-        begin_sieve(c, &growing_policy, call, link, items, n);
-    else if (link->spec->window != 0)
-        begin_sieve(c, &window_policy, call, link, items, n);
-    else if (plain_pays(link, n, call))
-        begin_sieve(c, &plain_policy, call, link, items, n);
     else if (call == STORE_LOOK)
         walk_begin_look(&c->walk, link, 1, items, n, NULL);
     else
         walk_begin_add(&c->walk, link, items, n, call == STORE_ADD_NEW);
+    return &c->task;
 }
 
 void item_call_end(struct item_call *c, bool *answers)
 {
     struct sieve *s = c->of;
-    hibloom_stats *stats = &c->run->link->server->stats;
+    hibloom_stats *stats = &(s != NULL ? &s->task : &c->task)->link->server->stats;
 
     if (s == NULL) {
         stats->items += c->walk.n;
         walk_read(&c->walk, answers);
-        task_release(c->run);
+        task_release(&c->task);
         return;
     }
     release(s);

@@ -32,6 +32,7 @@ struct policy {
     void (*chunk)(struct sieve *);   /* more items are left: sieve_take, and what follows */
     void (*end)(struct sieve *);     /* all are decided; NULL: nothing follows */
     void (*release)(struct sieve *); /* its memory, also in the middle; NULL: it has none */
+    uint32_t (*most)(const struct link *, size_t n, bool adds); /* items of a chunk; NULL: as many as others have */
 };
 
 extern const struct policy plain_policy, growing_policy, window_policy;
@@ -57,7 +58,6 @@ struct setting {
 };
 
 struct item_call {
-    struct task *run; /* the task to be run: the walk's, or the sieve's */
     struct sieve *of; /* NULL: it is a walk, which no sieve runs */
     union {
         struct task task; /* what the sieve runs now, or has run last, one of: */
@@ -103,7 +103,8 @@ static inline struct sieve *sieve_of(struct talk *talk)
     return ((struct item_call *)((char *)talk - offsetof(struct item_call, talk)))->of;
 }
 
-void item_call_begin(struct item_call *, enum store_call, hibloom *, const hibloom_item *, size_t n);
+/* Returns the task to be run. */
+struct task *item_call_begin(struct item_call *, enum store_call, hibloom *, const hibloom_item *, size_t n);
 void item_call_end(struct item_call *, bool *answers); /* as walk_read, and frees */
 
 /* ---- For the policies ------------------------------------------------------------------------- */

@@ -324,7 +324,8 @@ static void set(struct sieve *s)
 
 /* ---- The call ---------------------------------------------------------------------------------------- */
 
-uint32_t window_most(const struct link *link, size_t n, bool adds)
+/* One reading of bitmaps serves these. */
+static uint32_t most(const struct link *link, size_t n, bool adds)
 {
     return !adds && bulk_pays(STORE_LOOK, link, n, (double)n) ? CHUNK_READ : CHUNK;
 }
@@ -365,4 +366,4 @@ static void release(struct sieve *s)
     s->window = NULL;
 }
 
-const struct policy window_policy = {.begin = begin, .chunk = chunk, .release = release};
+const struct policy window_policy = {.begin = begin, .chunk = chunk, .release = release, .most = most};

@@ -48,8 +48,6 @@
 
 struct sieve;
 
-/* The most items of a chunk. One reading of bitmaps serves these. */
-uint32_t window_most(const struct link *, size_t n, bool adds);
 
 /* The state of a call. */
 struct window {
