@@ -10,6 +10,7 @@
 #include <xxhash.h>
 
 #include "filter/file.h"
+#include "base/alloc.h"
 #include "hash/load.h"
 #include "spec/spec.h"
 
@@ -92,8 +93,14 @@ static void sum_head(struct filter_file *file)
 
 static hibloom_status begin(struct filter_file *file, const char *path, struct error *error)
 {
-    *file = (struct filter_file){.fd = -1, .path = path, .error = error, .sum = XXH3_createState()};
-    return file->sum != NULL ? HIBLOOM_OK : error_set(error, HIBLOOM_ENOMEM, "out of memory");
+    const size_t align = _Alignof(XXH3_state_t);
+    char *memory = alloc.malloc(sizeof(XXH3_state_t) + align);
+
+    *file = (struct filter_file){.fd = -1, .path = path, .error = error, .memory = memory};
+    if (memory == NULL)
+        return error_set(error, HIBLOOM_ENOMEM, "out of memory");
+    file->sum = (XXH3_state_t *)(memory + (align - (uintptr_t)memory % align));
+    return HIBLOOM_OK;
 }
 
 /* Only a regular file has a size to check by, and no writer to wait for. Without O_NONBLOCK,
@@ -383,7 +390,7 @@ void filter_file_close(struct filter_file *file)
         close(file->fd);
     if (file->sum != NULL) /* holds what was summed last, so maybe the text */
         explicit_bzero(file->sum, sizeof *file->sum);
-    XXH3_freeState(file->sum);
+    alloc.free(file->memory);
     explicit_bzero(file, sizeof *file); /* the seed is in its spec and text */
     errno = error;
 }

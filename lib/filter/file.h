@@ -24,7 +24,8 @@ struct filter_file {
     bool borrowed;    /* it is the caller's: nothing is renamed, and it stays open */
     const char *path; /* as the caller has it, for words */
     struct error *error;
-    struct XXH3_state_s *sum; /* of what was read or written so far */
+    struct XXH3_state_s *sum; /* of what was read or written so far; it is in */
+    void *memory;             /* this, where its alignment allows */
     unsigned char header[FILE_HEADER_BYTES];
     bool checked;                                     /* it was whole when it was read first */
     char target[PATH_MAX];                            /* of one to be written: the file that it shall be, */

@@ -48,7 +48,6 @@
 
 struct sieve;
 
-
 /* The state of a call. */
 struct window {
     unsigned attempts;             /* of the chunk */

@@ -2,7 +2,8 @@
 # What to ask, whom, and how to judge the answer does no I/O, so that blocking calls, a
 # cluster's pipes and an event loop can all carry it: no object of lib/hash,
 # lib/spec, lib/resp, lib/redis, lib/net/routes and lib/net/flights names a call on a socket or of hiredis'
-# connection. lib/resp may use hiredis' reader, which only parses.
+# connection. lib/resp may use hiredis' reader, which only parses. And memory comes from the
+# caller's functions: lib/base/alloc.c alone names those of the C library.
 # Usage: symbols.sh LIB OBJECTS
 #   LIB has the sources, OBJECTS the same folders with what they are compiled to
 set -eu
@@ -14,6 +15,7 @@ calls='socket|socketpair|connect|bind|listen|accept4?|shutdown|getaddrinfo|[gs]e
 |p?poll|p?select|epoll_[A-Za-z0-9_]+|fopen(64)?|open(at)?(64)?'
 forbidden="^(__)?($(echo "$calls" | tr -d '\n'))(_chk|64)?$|^(freeReplyObject|redis[A-Z][A-Za-z0-9_]*)$"
 reader='^(freeReplyObject|redisReader[A-Za-z0-9_]*)$'
+memory='^(malloc|calloc|realloc|reallocarray|free|strn?dup|v?asprintf|aligned_alloc|posix_memalign)$'
 
 files=0 all=
 for folder in hash spec resp redis net/routes net/flights; do
@@ -28,3 +30,9 @@ nm -A --undefined-only --format=posix $all | awk -v files=$files -v forbidden="$
     { sub(/:$/, "", $1) }
     $2 ~ forbidden && !($1 ~ /\/resp\/[^\/]*$/ && $2 ~ reader) { print $1 " uses " $2; wrong++ }
     END { printf "%d objects: %d calls of sockets and files\n", files, wrong; exit !(NR && files && !wrong) }'
+
+find "$objects" -name '*.o' ! -path '*/base/alloc.o' -exec nm -A --undefined-only --format=posix {} + |
+    awk -v memory="$memory" '
+    { sub(/:$/, "", $1) }
+    $2 ~ memory { print $1 " uses " $2; wrong++ }
+    END { printf "%d names: %d of memory\n", NR, wrong; exit !(NR && !wrong) }'
