@@ -371,8 +371,10 @@ hibloom_status hibloom_async_borrow(hibloom_store **out, struct redisAsyncContex
                       &(struct ends){.pipes = &lent_pipes, .theirs = context});
 }
 
+/* A borrowed connection has no loop of ours. */
 void hibloom_ready(hibloom_store *store, int fd, int events)
 {
-    if (store != NULL && store->async != NULL && !store->async->looped.closing)
+    if (store != NULL && store->async != NULL && store->async->looped.loop.watch != NULL &&
+        !store->async->looped.closing)
         looped_ready(&store->async->looped, fd, events);
 }
