@@ -35,9 +35,9 @@ struct dumped {
 };
 
 /* The answers are none; is_new; found; of a counting filter, was_in. */
-enum store_call { STORE_ADD, STORE_ADD_NEW, STORE_LOOK, STORE_REMOVE };
+enum store_op { STORE_ADD, STORE_ADD_NEW, STORE_LOOK, STORE_REMOVE };
 
-static inline enum store_call store_add(const bool *is_new)
+static inline enum store_op store_add(const bool *is_new)
 {
     return is_new != NULL ? STORE_ADD_NEW : STORE_ADD;
 }
@@ -70,7 +70,7 @@ struct store_class {
     hibloom_status (*links)(hibloom *, enum links_goal, const struct request *wanted, uint64_t number,
                             struct store_count *); /* of LINKS_COUNT; NULL will do for the others */
     /* Items are valid, and there is one at least. */
-    hibloom_status (*items)(hibloom *, enum store_call, const hibloom_item *, size_t n, bool *answers);
+    hibloom_status (*items)(hibloom *, enum store_op, const hibloom_item *, size_t n, bool *answers);
     hibloom_status (*list)(hibloom_store *, const char *pattern, hibloom_list_fn *, void *data);
     /* Takes the place of `old`, a handle of what has that name now; NULL: nothing. */
     hibloom_status (*replace)(hibloom *, const char *name, hibloom *old);
@@ -100,9 +100,9 @@ static inline bool store_is_in_memory(const hibloom_store *of)
 }
 
 /* Does a call that fails leave no words? Many threads may look up in memory at once; on a loop there is one. */
-static inline bool store_is_silent(const hibloom_store *of, enum store_call call)
+static inline bool store_is_silent(const hibloom_store *of, enum store_op op)
 {
-    return call == STORE_LOOK && store_is_in_memory(of) && of->async == NULL;
+    return op == STORE_LOOK && store_is_in_memory(of) && of->async == NULL;
 }
 
 struct hibloom {

@@ -37,18 +37,18 @@ hibloom_status hibloom_async_drop_by_name(hibloom_store *store, const char *name
 
 /* ---- Items ---------------------------------------------------------------- */
 
-hibloom_status filter_check_items(hibloom *filter, enum store_call call, const hibloom_item *items, size_t n)
+hibloom_status filter_check_items(hibloom *filter, enum store_op op, const hibloom_item *items, size_t n)
 {
     struct error *error = &filter->store->error;
 
-    if (call == STORE_REMOVE && filter->spec.counters == 0)
+    if (op == STORE_REMOVE && filter->spec.counters == 0)
         return error_set(error, HIBLOOM_ENOTSUP,
                          "'%s' has bits, which several items share, and no counters: only a filter that was made with "
                          "counters= can remove",
                          filter->name);
     for (size_t i = 0; i < n; i++) {
         const char *wrong = positions_refuse(&filter->spec, items[i].data, items[i].len);
-        if (wrong != NULL && store_is_silent(filter->store, call))
+        if (wrong != NULL && store_is_silent(filter->store, op))
             return HIBLOOM_EINVAL;
         if (wrong != NULL)
             return error_set(error, HIBLOOM_EINVAL, "an item of %zu bytes: %s", items[i].len, wrong);
@@ -56,14 +56,14 @@ hibloom_status filter_check_items(hibloom *filter, enum store_call call, const h
     return HIBLOOM_OK;
 }
 
-static hibloom_status call_items(hibloom *filter, enum store_call call, const hibloom_item *items, size_t n,
-                                 bool *answers, const struct how *how)
+static hibloom_status call_items(hibloom *filter, enum store_op op, const hibloom_item *items, size_t n, bool *answers,
+                                 const struct how *how)
 {
     hibloom_status status = how_check(filter->store, filter, how, n);
 
     if (status == HIBLOOM_OK)
-        status = filter_check_items(filter, call, items, n);
-    return status == HIBLOOM_OK ? how_items(filter, call, items, n, answers, how) : status;
+        status = filter_check_items(filter, op, items, n);
+    return status == HIBLOOM_OK ? how_items(filter, op, items, n, answers, how) : status;
 }
 
 hibloom_status hibloom_add_many(hibloom *filter, const hibloom_item *items, size_t n, bool *is_new)

@@ -20,7 +20,7 @@ hibloom_status filter_want(hibloom_store *, const char *name, struct request *, 
 hibloom_status filter_say(hibloom *, const struct request *, const char *text, bool bare);
 
 /* Does the filter take these items? */
-hibloom_status filter_check_items(hibloom *, enum store_call, const hibloom_item *, size_t n);
+hibloom_status filter_check_items(hibloom *, enum store_op, const hibloom_item *, size_t n);
 
 /* An open handle goes to its caller: the same one, perhaps elsewhere, without the room for seeds that it has not. */
 hibloom *filter_opened(hibloom *);

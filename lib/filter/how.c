@@ -96,7 +96,7 @@ hibloom_status how_links(hibloom_store *store, const struct links_args *call, co
 /* Behind it the items and their bytes. */
 struct items_work {
     struct work work;
-    struct item_call call;
+    struct items_task items_task;
     bool *answers; /* NULL: not wanted */
     hibloom_item items[];
 };
@@ -105,7 +105,7 @@ static hibloom_status finish_items(struct work *work, hibloom_status status)
 {
     struct items_work *own = (struct items_work *)work;
 
-    item_call_end(&own->call, work_is_wanted(work) && status == HIBLOOM_OK ? own->answers : NULL);
+    items_task_end(&own->items_task, work_is_wanted(work) && status == HIBLOOM_OK ? own->answers : NULL);
     return status;
 }
 
@@ -134,13 +134,13 @@ static const hibloom_item *copy_items(struct items_work *own, const hibloom_item
     return own->items;
 }
 
-static hibloom_status items_at_once(hibloom *filter, enum store_call call, const hibloom_item *items, size_t n,
+static hibloom_status items_at_once(hibloom *filter, enum store_op op, const hibloom_item *items, size_t n,
                                     bool *answers)
 {
-    return n > 0 ? filter->store->class->items(filter, call, items, n, answers) : HIBLOOM_OK;
+    return n > 0 ? filter->store->class->items(filter, op, items, n, answers) : HIBLOOM_OK;
 }
 
-hibloom_status how_items(hibloom *filter, enum store_call call, const hibloom_item *items, size_t n, bool *answers,
+hibloom_status how_items(hibloom *filter, enum store_op op, const hibloom_item *items, size_t n, bool *answers,
                          const struct how *how)
 {
     hibloom_store *store = filter->store;
@@ -148,7 +148,7 @@ hibloom_status how_items(hibloom *filter, enum store_call call, const hibloom_it
     struct items_work here, *own;
 
     if (waits && (at_once || n == 0))
-        return items_at_once(filter, call, items, n, answers);
+        return items_at_once(filter, op, items, n, answers);
     own = work_make(store, how, &here,
                     at_once ? sizeof own->work
                     : waits ? sizeof *own
@@ -158,10 +158,10 @@ hibloom_status how_items(hibloom *filter, enum store_call call, const hibloom_it
         return HIBLOOM_ENOMEM;
     own->work.filter = filter;
     if (at_once)
-        return work_end(&own->work, items_at_once(filter, call, items, n, answers));
+        return work_end(&own->work, items_at_once(filter, op, items, n, answers));
     own->answers = answers;
     items = waits ? items : copy_items(own, items, n);
-    return work_go(&own->work, item_call_begin(&own->call, call, filter, items, n));
+    return work_go(&own->work, items_task_begin(&own->items_task, op, filter, items, n));
 }
 
 /* ---- Names ------------------------------------------------------------------------------------ */

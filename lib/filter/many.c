@@ -34,7 +34,7 @@ struct many {
     size_t *at;   /* the pair of each item */
     size_t *of;   /* the part of each pair */
     hibloom_status *statuses, *each;
-    enum store_call call;
+    enum store_op op;
     bool *answers, *out;            /* of the items; the caller's. NULL: not wanted */
     hibloom **opened, **out_opened; /* NULL: they are pairs */
     struct request wanted;
@@ -46,7 +46,7 @@ struct many {
 
 static bool keeps_words(const struct many *m)
 {
-    return m->opened != NULL || !store_is_silent(m->work.store, m->call);
+    return m->opened != NULL || !store_is_silent(m->work.store, m->op);
 }
 
 /* The words are the store's. */
@@ -196,7 +196,7 @@ static void begin_part(struct part *part)
         const struct links_args call = {.goal = LINKS_OPEN, .made = part->filter, .wanted = &m->wanted, .out = opened};
         status = how_links(m->work.store, &call, &how);
     } else {
-        status = how_items(part->filter, m->call, m->items + part->first, part->n, answers, &how);
+        status = how_items(part->filter, m->op, m->items + part->first, part->n, answers, &how);
     }
     if (at_once || status != HIBLOOM_OK)
         part_done(status, part);
@@ -297,7 +297,7 @@ static size_t part_of(struct many *m, hibloom *filter)
 static void sort_pairs(struct many *m, const hibloom_pair *pairs)
 {
     for (size_t i = 0; i < m->n; i++) {
-        note(m, i, filter_check_items(pairs[i].filter, m->call, &pairs[i].item, 1));
+        note(m, i, filter_check_items(pairs[i].filter, m->op, &pairs[i].item, 1));
         if (m->statuses[i] == HIBLOOM_OK)
             m->parts[m->of[i] = part_of(m, pairs[i].filter)].n++;
     }
@@ -329,8 +329,8 @@ static hibloom_status check_pairs(const hibloom_pair *pairs, size_t n, const str
     return status;
 }
 
-static hibloom_status call_pairs(const hibloom_pair *pairs, size_t n, enum store_call call, bool *out,
-                                 hibloom_status *each, const struct how *how)
+static hibloom_status call_pairs(const hibloom_pair *pairs, size_t n, enum store_op op, bool *out, hibloom_status *each,
+                                 const struct how *how)
 {
     if (n == 0)
         return how->async ? HIBLOOM_EINVAL : HIBLOOM_OK;
@@ -342,7 +342,7 @@ static hibloom_status call_pairs(const hibloom_pair *pairs, size_t n, enum store
     if (m == NULL)
         return refuse(each, n, HIBLOOM_ENOMEM);
     m->opened = NULL;
-    m->call = call;
+    m->op = op;
     m->out = out;
     m->answers = out != NULL ? m->answers : NULL;
     sort_pairs(m, pairs);

@@ -218,16 +218,16 @@ static hibloom_status tell(hibloom *filter, hibloom_status status)
     return status == HIBLOOM_OK ? status : fail(filter, status, "can grow no more");
 }
 
-static hibloom_status memory_items(hibloom *filter, enum store_call call, const hibloom_item *items, size_t n,
+static hibloom_status memory_items(hibloom *filter, enum store_op op, const hibloom_item *items, size_t n,
                                    bool *answers)
 {
-    const hibloom_status status = store_is_silent(filter->store, call) ? state_of(filter) : guard(filter);
+    const hibloom_status status = store_is_silent(filter->store, op) ? state_of(filter) : guard(filter);
 
     if (status != HIBLOOM_OK)
         return status;
-    if (call == STORE_LOOK)
+    if (op == STORE_LOOK)
         linked_contains(bits_of(filter), items, n, answers);
-    else if (call == STORE_REMOVE)
+    else if (op == STORE_REMOVE)
         counters_remove(&bits_of(filter)->link[0], items, n, answers);
     else
         return tell(filter, linked_add(bits_of(filter), items, n, answers));

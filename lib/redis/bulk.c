@@ -15,14 +15,14 @@ bool bulk_can(const struct link *link)
     return !link->bare && bytes * spec_item_keys(link->spec) <= STORE_PIECE;
 }
 
-bool bulk_pays(enum store_call call, const struct link *link, size_t n, double sent)
+bool bulk_pays(enum store_op op, const struct link *link, size_t n, double sent)
 {
     const struct cost_server *to = &link->server->cost;
     const struct spec *spec = link->spec;
 
-    if (!bulk_can(link) || (call != STORE_LOOK && link->server->may_not_merge))
+    if (!bulk_can(link) || (op != STORE_LOOK && link->server->may_not_merge))
         return false;
-    return cost_bitmaps(spec, to, call, n) < sent * cost_item(spec, to, call);
+    return cost_bitmaps(spec, to, op, n) < sent * cost_item(spec, to, op);
 }
 
 /* Notes which items are found in the present keys; or new, that is, not in what was there before, nor among the items
@@ -33,7 +33,7 @@ static void answer(struct bulk *bulk)
 
     for (size_t at = 0; at < bulk->n; at += ANSWERS) {
         const size_t n = bulk->n - at < ANSWERS ? bulk->n - at : ANSWERS;
-        if (bulk->call == STORE_LOOK)
+        if (bulk->op == STORE_LOOK)
             bits_contains(&bulk->bits, bulk->items + at, n, yes);
         else
             bits_add(&bulk->before, bulk->items + at, n, yes);
@@ -47,12 +47,12 @@ static void answer(struct bulk *bulk)
 static void begin_group(struct bulk *bulk)
 {
     bits_begin_at(&bulk->bits, bulk->piece.key);
-    bulk->mark = bulk->call == STORE_LOOK ? near_mark_to_look(bulk->task.link) : near_mark(bulk->task.link);
-    if (bulk->call != STORE_LOOK) {
+    bulk->mark = bulk->op == STORE_LOOK ? near_mark_to_look(bulk->task.link) : near_mark(bulk->task.link);
+    if (bulk->op != STORE_LOOK) {
         bits_clear(&bulk->bits);
         bits_add(&bulk->bits, bulk->items, bulk->n, NULL);
     }
-    if (bulk->call == STORE_ADD_NEW) { /* of a key that is not reached nothing is new */
+    if (bulk->op == STORE_ADD_NEW) { /* of a key that is not reached nothing is new */
         bits_begin_at(&bulk->before, bulk->piece.key);
         memset(bulk->before.start, 0xff, bulk->before.bytes);
     }
@@ -62,9 +62,9 @@ static void begin_key(struct bulk *bulk)
 {
     const size_t at = bulk->piece.key % bulk->group * bulk->bits.key_bytes;
     unsigned char *const bits = bulk->bits.start + at;
-    unsigned char *const before = bulk->call == STORE_ADD_NEW ? bulk->before.start + at : NULL;
+    unsigned char *const before = bulk->op == STORE_ADD_NEW ? bulk->before.start + at : NULL;
 
-    if (bulk->call == STORE_LOOK)
+    if (bulk->op == STORE_LOOK)
         transfer_begin_read(&bulk->transfer, bulk->task.link, &bulk->piece, bits);
     else
         transfer_begin_merge(&bulk->transfer, bulk->task.link, &bulk->piece, bits, before);
@@ -75,7 +75,7 @@ static void begin_key(struct bulk *bulk)
 bool bulk_was_refused(const struct bulk *bulk)
 {
     const struct task *task = &bulk->task;
-    const bool merges = bulk->call != STORE_LOOK;
+    const bool merges = bulk->op != STORE_LOOK;
 
     return task->status == HIBLOOM_ENOMEM ||
            (merges && (task->status == HIBLOOM_EDENIED || refusal_is_of_size(task->refusal)));
@@ -92,10 +92,10 @@ static void end_key(struct bulk *bulk)
 
     task_end_as(&bulk->task, &bulk->transfer.talk.task);
     if (bulk->task.status == HIBLOOM_OK && (next % bulk->group == 0 || next == link->count)) {
-        if (bulk->call != STORE_ADD)
+        if (bulk->op != STORE_ADD)
             answer(bulk);
         near_learn_bits(link, &bulk->bits, first, next, bulk->mark);
-    } else if (bulk->call == STORE_ADD_NEW && bulk_was_refused(bulk)) {
+    } else if (bulk->op == STORE_ADD_NEW && bulk_was_refused(bulk)) {
         link->server->stats.in_doubt += in_doubt;
         memset(bulk->before.start + (next - 1 - first) * bulk->before.key_bytes, in_doubt ? 0 : 0xff,
                bulk->before.key_bytes);
@@ -125,7 +125,7 @@ static void release(struct task *task)
     bits_free(&bulk->before);
 }
 
-void bulk_begin(struct bulk *bulk, enum store_call call, struct link *link, const hibloom_item *items, size_t n,
+void bulk_begin(struct bulk *bulk, enum store_op op, struct link *link, const hibloom_item *items, size_t n,
                 unsigned char *yes)
 {
     const uint64_t bytes = spec_bitmap_bytes(link->spec);
@@ -133,13 +133,13 @@ void bulk_begin(struct bulk *bulk, enum store_call call, struct link *link, cons
 
     memset(bulk, 0, sizeof *bulk);
     bulk->task = (struct task){.follow = follow, .link = link, .release = release};
-    bulk->call = call;
+    bulk->op = op;
     bulk->items = items;
     bulk->n = n;
     bulk->yes = yes;
     bulk->piece.len = bytes;
     bulk->group = fit < keys ? fit : keys;
     if (!bits_make(&bulk->bits, link->spec, bulk->group, false) ||
-        (call == STORE_ADD_NEW && !bits_make(&bulk->before, link->spec, bulk->group, false)))
+        (op == STORE_ADD_NEW && !bits_make(&bulk->before, link->spec, bulk->group, false)))
         task_no_memory(&bulk->task);
 }

@@ -14,7 +14,7 @@
 
 struct bulk {
     struct task task;
-    enum store_call call; /* all but STORE_REMOVE, which goes by commands only */
+    enum store_op op; /* all but STORE_REMOVE, which goes by commands only */
     struct transfer transfer;
     struct piece piece;
     struct bits bits;   /* the present keys' */
@@ -30,13 +30,13 @@ struct bulk {
 bool bulk_can(const struct link *);
 
 /* Is it less work to read or merge bitmaps for n items than to send `sent` of them? */
-bool bulk_pays(enum store_call, const struct link *, size_t n, double sent);
+bool bulk_pays(enum store_op, const struct link *, size_t n, double sent);
 
 /* It has failed, for a reason that does not concern commands: the user may not merge, a slot moves, or memory for
  * bitmaps is missing, here or at the server. */
 bool bulk_was_refused(const struct bulk *);
 
 /* If an add that asks for is_new fails half-way, `yes` has the new items of the keys that it came to. */
-void bulk_begin(struct bulk *, enum store_call, struct link *, const hibloom_item *, size_t n, unsigned char *yes);
+void bulk_begin(struct bulk *, enum store_op, struct link *, const hibloom_item *, size_t n, unsigned char *yes);
 
 #endif

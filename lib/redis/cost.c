@@ -52,23 +52,23 @@ static double over_network(const struct cost_server *server, double bytes)
     return bytes / server->network_mb_s;
 }
 
-double cost_item(const struct spec *spec, const struct cost_server *server, enum store_call call)
+double cost_item(const struct spec *spec, const struct cost_server *server, enum store_op op)
 {
     const double k = spec->hashes;
-    const bool several = spec_item_keys(spec) > 1, counts = keys_have_counter(spec) && call != STORE_LOOK;
+    const bool several = spec_item_keys(spec) > 1, counts = keys_have_counter(spec) && op != STORE_LOOK;
     const bool blocked = spec->layout == LAYOUT_BLOCKED;
     const double bits = blocked ? 1 + (k - 1) * SAME_BLOCK : k; /* the number of scattered bits that take as long */
 
-    if (call == STORE_LOOK && blocked)
+    if (op == STORE_LOOK && blocked)
         return GETRANGE + over_network(server, BLOCK_LOOK_BYTES);
-    if (call != STORE_LOOK && spec->counters != 0)
+    if (op != STORE_LOOK && spec->counters != 0)
         return COUNT + k * COUNT_BIT + over_network(server, k * PART_BYTES / 2);
-    if (counts || (call == STORE_ADD_NEW && several))
+    if (counts || (op == STORE_ADD_NEW && several))
         return k * SCRIPT_BIT + over_network(server, k * PART_BYTES / 2);
-    if (!several && (server->bitfield || call == STORE_ADD_NEW || spec->counters != 0))
+    if (!several && (server->bitfield || op == STORE_ADD_NEW || spec->counters != 0))
         return BITFIELD / encoding_bitfield_items(spec->hashes) +
-               bits * (call == STORE_LOOK ? BITFIELD_GET : BITFIELD_SET) + over_network(server, k * PART_BYTES);
-    return bits * (call == STORE_LOOK ? GETBIT : SETBIT) + over_network(server, k * BIT_BYTES);
+               bits * (op == STORE_LOOK ? BITFIELD_GET : BITFIELD_SET) + over_network(server, k * PART_BYTES);
+    return bits * (op == STORE_LOOK ? GETBIT : SETBIT) + over_network(server, k * BIT_BYTES);
 }
 
 /* All bits go over, so often. All items are gone through for each group of keys that is here at a time. */
@@ -82,17 +82,17 @@ static double whole(const struct spec *spec, const struct cost_server *server, s
 
 /* Items are not added to counters by merging: each has to be counted. With is_new the bits before are read, too; and
  * another client's counter, or the period of a slice, has to be compared where an item is added. */
-double cost_bitmaps(const struct spec *spec, const struct cost_server *server, enum store_call call, size_t n)
+double cost_bitmaps(const struct spec *spec, const struct cost_server *server, enum store_op op, size_t n)
 {
     const uint64_t bytes = spec_bitmap_bytes(spec);
     const double merge_mb = bytes < LARGE_BYTES ? MERGE_MB : MERGE_LARGE;
 
-    if (call == STORE_LOOK)
+    if (op == STORE_LOOK)
         return whole(spec, server, n, READ_MB, 1);
-    if (spec->counters != 0 || (call == STORE_ADD_NEW && (spec->window != 0 || spec->keys != KEYS_OWN ||
-                                                          spec_item_keys(spec) != 1 || spec->empty_excluded)))
+    if (spec->counters != 0 || (op == STORE_ADD_NEW && (spec->window != 0 || spec->keys != KEYS_OWN ||
+                                                        spec_item_keys(spec) != 1 || spec->empty_excluded)))
         return INFINITY;
-    if (call == STORE_ADD_NEW)
+    if (op == STORE_ADD_NEW)
         return spec_keys(spec) * MERGE_KEY + whole(spec, server, n, merge_mb + BEFORE_MB + READ_MB, 2);
     return spec_keys(spec) * MERGE_KEY + whole(spec, server, n, bytes < TRANSFER_PARTS_BYTES ? merge_mb : PARTS_MB, 1);
 }

@@ -19,10 +19,10 @@ struct cost_server {
 };
 
 /* Microseconds of an item, by commands, in calls of many; but for STORE_REMOVE. */
-double cost_item(const struct spec *, const struct cost_server *, enum store_call);
+double cost_item(const struct spec *, const struct cost_server *, enum store_op);
 
 /* Microseconds of a call of n items by whole bitmaps, which are read, or merged into. INFINITY: they cannot be merged into. */
-double cost_bitmaps(const struct spec *, const struct cost_server *, enum store_call, size_t n);
+double cost_bitmaps(const struct spec *, const struct cost_server *, enum store_op, size_t n);
 
 /* Items a second to expect of one server, in calls of 1,000 items. */
 struct rates {

@@ -331,7 +331,7 @@ static void judge_grown(struct talk *talk, struct outbox *outbox)
 
     if (life->answer == '+' || (same && there->state == RECORD_GROWN)) {
         link->grown = true;
-        link->untold = false;
+        link->unannounced = false;
     } else if (!same || there->state != RECORD_READY) /* else its time to live is another */
         guard_note_other(talk, 0);
 }

@@ -330,7 +330,7 @@ static void take_slice(struct task *task, struct run *run, uint32_t i, size_t at
 }
 
 const struct encoding encoding_to_remove = {
-    .proves = true, .once = true, .bit_bytes = 2, .ask = ask_count, .take = take_counted};
+    .own_guard = true, .once = true, .bit_bytes = 2, .ask = ask_count, .take = take_counted};
 
 /* ---- Which one ----------------------------------------------------------------------- */
 
@@ -345,8 +345,8 @@ static const struct encoding
     bitfield_get = {.several = true, .bit_bytes = 17, .item_bytes = 24, .ask = ask_bitfield, .take = take_array},
     block_get = {.item_bytes = 30, .answer_bytes = BLOCK_ANSWER, .ask = ask_block, .take = take_block},
     script_set = {.sets = true, .all_keys = true, .bit_bytes = 2, .ask = ask_script, .take = take_digits},
-    slice_set = {.sets = true, .proves = true, .bit_bytes = 2, .ask = ask_slice, .take = take_slice},
-    count_up = {.sets = true, .proves = true, .bit_bytes = 2, .ask = ask_count, .take = take_counted};
+    slice_set = {.sets = true, .own_guard = true, .bit_bytes = 2, .ask = ask_slice, .take = take_slice},
+    count_up = {.sets = true, .own_guard = true, .bit_bytes = 2, .ask = ask_count, .take = take_counted};
 
 const struct encoding *encoding_to_add(const struct link *link, bool exact)
 {

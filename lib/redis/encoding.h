@@ -54,7 +54,7 @@ struct encoding {
     bool all_keys;        /* one exchange, and one command, on all keys */
     bool each_bit;        /* a command for each bit, else for each item */
     bool several;         /* or for a few: encoding_bitfield_items */
-    bool proves;          /* its command is its own guard. It answers with an integer where it has done nothing: 0, the
+    bool own_guard;       /* its command is its own guard. It answers with an integer where it has done nothing: 0, the
                              key is another; 1 + its epoch, it was cleared since the handle's last guard */
     bool once;            /* it must not be carried out twice */
     uint8_t bit_bytes;    /* of commands for a bit, without its offset and key; about */

@@ -169,7 +169,7 @@ static void added(struct sieve *s)
     struct link *newest = redis_link(s->filter, s->growing.asked);
 
     unreserve(s, s->count);
-    if (s->call != STORE_ADD_NEW || s->count == 0) {
+    if (s->op != STORE_ADD_NEW || s->count == 0) {
         end_chunk(s);
     } else if (newest->count > 1 && !newest->grown) { /* of one key, the guard was behind the items */
         sieve_ask(s, newest, guard_ask_root, judge_new);
@@ -250,7 +250,7 @@ static bool find_room(struct sieve *s)
         sieve_reach(s, newest->grown ? 0 : s->growing.making, chunk);
     } else if (newest->room > 0) {
         return true;
-    } else if (!sieve_wait(s, chunk)) {
+    } else if (sieve_may_make(s, chunk)) {
         upkeep_begin_count(&s->inner->upkeep, newest);
         sieve_await(s, &s->inner->task, counted);
     }

@@ -28,7 +28,7 @@
  *
  * When it grows. A link grows once its items come to its capacity less 1/64 and eight (limit_of). Adders count them (BITCOUNT)
  * before their first add. Each counts again after a part of what is missing. So many adders, too, hardly exceed the
- * capacity. Calls of one handle share a count, and each gets its part (sieve_wait). A look-up writes only where a
+ * capacity. Calls of one handle share a count, and each gets its part (sieve_may_make). A look-up writes only where a
  * server has forgotten that a link has grown.
  *
  * When a server forgot that a link has grown (links.h). An add mends that before it adds, so that others find its

@@ -85,7 +85,7 @@ bool guard_matches(struct talk *talk, uint32_t i, const struct reply *reply, siz
     if (reply->by_replica) /* that may lag behind, and adds go to the primary */
         return true;
     if (i == 0)
-        link->untold = link->grown && !tells;
+        link->unannounced = link->grown && !tells;
     link->proven_ns = reply->asked_ns;
     link->root_failed = link->root_failed && i != 0;
     if (i == link->suspect) /* it is there again: a proof of the root alone says nothing of it */

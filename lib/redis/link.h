@@ -55,7 +55,7 @@ struct link {
     uint64_t clears;    /* other epochs seen, over all keys */
     struct near *near;  /* the known set bits; NULL: the caller wants none */
     bool grown;         /* a further link follows this one: a guard has said so, or it was found there */
-    bool untold;        /* and this root does not say so, as its primary had it last: links.h */
+    bool unannounced;   /* and this root does not say so, as its primary had it last: links.h */
     bool root_failed;   /* the root's guard has failed, and was not good again; */
     uint32_t suspect;   /* and that of this other key; 0: of none */
     uint64_t room;      /* items that this handle may add before the link is counted again, */

@@ -11,7 +11,7 @@
 
 static void go_on(struct links *);
 static void run_root(struct links *);
-static void tell(struct links *, uint32_t number);
+static void announce(struct links *, uint32_t number);
 
 /* ---- The inner task -------------------------------------------------------------------- */
 
@@ -41,11 +41,11 @@ static bool end_inner(struct links *l)
 /* ---- Further links of an open filter --------------------------------------------------- */
 
 /* Its number; that of the last one, or more: there is none. */
-static uint32_t first_untold(struct redis_filter *filter)
+static uint32_t first_unannounced(struct redis_filter *filter)
 {
     uint32_t i = 0;
 
-    while (i < redis_links(filter) && !redis_link(filter, i)->untold)
+    while (i < redis_links(filter) && !redis_link(filter, i)->unannounced)
         i++;
     return i;
 }
@@ -57,7 +57,7 @@ static bool must_look(const struct redis_filter *filter)
 
 bool links_are_in_doubt(struct redis_filter *filter)
 {
-    return must_look(filter) || first_untold(filter) < redis_links(filter);
+    return must_look(filter) || first_unannounced(filter) < redis_links(filter);
 }
 
 /* A filter that is lost, removed, or made anew, meanwhile is opened again. */
@@ -115,7 +115,7 @@ static void begin_link(struct links *l, enum life_goal goal, uint32_t number, co
 
 /* ---- A further link is made, or mended, and told of -----------------------------------------
  *
- *     tell -> state_known -> link_made -> link_has_ttl -> swapped -> go_on
+ *     announce -> state_known -> link_made -> link_has_ttl -> swapped -> go_on
  *
  * Each stands above the one that it follows. */
 
@@ -125,9 +125,9 @@ static struct link *before_next(const struct links *l)
     return redis_link(l->filter, l->next.link - 1);
 }
 
-static bool tells(const struct link *link)
+static bool announces(const struct link *link)
 {
-    return link->grown && !link->untold;
+    return link->grown && !link->unannounced;
 }
 
 static void take_state(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
@@ -163,7 +163,7 @@ static void unneeded_dropped(struct links *l)
 /* A caller that may not write has opened the link, and asks it all the same. */
 static bool is_let_off(struct links *l)
 {
-    if (!l->asks || !before_next(l)->untold ||
+    if (!l->asks || !before_next(l)->unannounced ||
         (l->task.status != HIBLOOM_EDENIED && l->task.refusal != REFUSAL_READONLY))
         return false;
     l->task.status = HIBLOOM_OK;
@@ -190,13 +190,13 @@ static void swapped(struct links *l)
             l->task.status = HIBLOOM_OK;
             (void)begin_life(l, LIFE_DROP, l->link, NULL, NULL, unneeded_dropped);
         }
-    } else if (tells(before)) {
+    } else if (announces(before)) {
         if (l->link != NULL)
             take_link(l);
         else
             go_on(l);
     } else if (l->attempts++ < ATTEMPTS) {
-        tell(l, l->next.link); /* its time to live has changed */
+        announce(l, l->next.link); /* its time to live has changed */
     } else {
         task_fail(&l->task, HIBLOOM_EBUSY, "'%s' was given other times to live again and again; gave up growing it",
                   l->filter->handle->name);
@@ -219,7 +219,7 @@ static void link_has_ttl(struct links *l)
 static void root_proven(struct links *l)
 {
     if (end_inner(l))
-        tell(l, l->next.link);
+        announce(l, l->next.link);
     else
         open_again(l);
 }
@@ -236,7 +236,7 @@ static bool makes_again(struct links *l)
     /* A primary that has lost its office may show ours, and the link be of its heir's filter. No replica follows it. */
     l->task.keeps = !l->life.overtaken;
     if (l->life.overtaken)
-        tell(l, l->next.link); /* the same one: a further one would be one too many */
+        announce(l, l->next.link); /* the same one: a further one would be one too many */
     else
         prove(l, l->task.link, root_proven);
     return true;
@@ -251,15 +251,15 @@ static void link_mended(struct links *l)
         if (before_next(l)->grown)
             go_on(l);
         else
-            tell(l, l->next.link);
+            announce(l, l->next.link);
     }
 }
 
-static void still_untold(struct links *l)
+static void still_unannounced(struct links *l)
 {
     if (!end_inner(l))
         open_again(l);
-    else if (tells(before_next(l)))
+    else if (announces(before_next(l)))
         go_on(l);
     else
         begin_link(l, LIFE_REPAIR, l->next.link, NULL, (struct life_link){.chain = redis_chain(l->filter)},
@@ -273,7 +273,7 @@ static bool begin_remaking(struct links *l)
     if (l->inner.status != HIBLOOM_ECORRUPT || l->attempts++ >= ATTEMPTS)
         return false;
     task_release(&l->inner);
-    prove(l, before_next(l), still_untold);
+    prove(l, before_next(l), still_unannounced);
     return true;
 }
 
@@ -305,7 +305,7 @@ static void state_known(struct links *l)
     if (!end_inner(l)) {
         if (l->talk.diagnose != NULL || !is_let_off(l)) /* what the guard shows counts more */
             open_again(l);
-    } else if (tells(before_next(l))) {
+    } else if (announces(before_next(l))) {
         go_on(l);
     } else if (redis_links(l->filter) > number) {
         give_ttl(l);
@@ -319,7 +319,7 @@ static void state_known(struct links *l)
 }
 
 /* The one before it is to tell of link `number`. */
-static void tell(struct links *l, uint32_t number)
+static void announce(struct links *l, uint32_t number)
 {
     link_free(l->link);
     l->link = NULL;
@@ -385,7 +385,7 @@ static void look_again(struct links *l)
 
 static void link_opened(struct links *l)
 {
-    if (before_next(l)->untold && begin_remaking(l))
+    if (before_next(l)->unannounced && begin_remaking(l))
         return;
     if (l->inner.status == HIBLOOM_ENOTFOUND || l->inner.status == HIBLOOM_EMISMATCH) {
         task_release(&l->inner);
@@ -395,7 +395,7 @@ static void link_opened(struct links *l)
     }
 }
 
-static void follow(struct links *l)
+static void follow_link(struct links *l)
 {
     l->next.link = redis_links(l->filter);
     begin_link(l, LIFE_OPEN, l->next.link, NULL,
@@ -497,17 +497,17 @@ static void go_on(struct links *l)
     if (walks && l->at < redis_links(l->filter))
         begin_upkeep(l);
     else if (newest->grown)
-        follow(l);
+        follow_link(l);
     else if (must_look(l->filter) && l->looked == 0)
         look_again(l);
     else if (must_look(l->filter))
         look(l);
-    else if (first_untold(l->filter) < redis_links(l->filter) && !l->denied) {
+    else if (first_unannounced(l->filter) < redis_links(l->filter) && !l->denied) {
         if (sets_ttl(l))
             l->at = 1; /* the link gets the time of the one before it, so all are set once more */
-        tell(l, first_untold(l->filter) + 1);
+        announce(l, first_unannounced(l->filter) + 1);
     } else if (lacks_links(l))
-        tell(l, redis_links(l->filter));
+        announce(l, redis_links(l->filter));
     else if (sets_first_ttl(l) && redis_links(l->filter) == 1)
         expire_first(l);
     else if (walks && l->goal != LINKS_COUNT && spec_has_links(l->task.link->spec))
@@ -670,7 +670,7 @@ static bool await(struct links *l)
     return l->ended != NULL;
 }
 
-static bool inner_ended(struct task *task, struct task *inner)
+static bool follow(struct task *task, struct task *inner)
 {
     struct links *l = (struct links *)task;
     void (*const ended)(struct links *) = l->ended;
@@ -711,7 +711,7 @@ void links_begin(struct links *l, enum links_goal goal, hibloom *handle, const s
     const bool reaches = goal == LINKS_REACH, asks = goal == LINKS_COUNT || (reaches && number <= 1);
 
     memset(l, 0, sizeof *l);
-    l->task = (struct task){.follow = inner_ended,
+    l->task = (struct task){.follow = follow,
                             .reads = asks,
                             .adds = reaches && number > 1,
                             .again = goal == LINKS_OPEN ? again : NULL,

@@ -109,7 +109,7 @@ void life_note_ahead(struct life *life)
     const uint64_t chain = redis_chain(link->of);
 
     if (!link->grown && (life->ahead.chain[PLACE_ALONE] == chain || life->ahead.chain[PLACE_ROOT] == chain))
-        link->grown = link->untold = true;
+        link->grown = link->unannounced = true;
 }
 
 static void judge_ahead(struct talk *talk, struct outbox *outbox)

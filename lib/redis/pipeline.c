@@ -204,17 +204,19 @@ static void estimate(struct walk *walk, const struct link *first, const struct l
 {
     const struct encoding *encoding = walk->encoding;
     const size_t guards = walk_by_key(walk) ? walk->keys : 1, entries = walk->n * walk->links;
-    const size_t names = encoding->all_keys || encoding->proves ? 0 : encoding->each_bit ? k : 1; /* of keys, an item */
-    const size_t others = encoding->proves && answers ? first->spec->slices : 0;                  /* keys of a script */
+    const size_t names = encoding->all_keys || encoding->own_guard ? 0
+                         : encoding->each_bit                      ? k
+                                                                   : 1;                                  /* of keys, an item */
+    const size_t others = encoding->own_guard && answers ? first->spec->slices : 0; /* keys of a script */
     char name[KEYS_SIZE];
     const size_t key = keys_name(name, last, last->count - 1) + 8;
     const size_t digits = number_digits(spec_bitmap_bits(last->spec) * spec_width(last->spec)) + 4;
 
     walk->item_bytes = encoding->item_bytes + k * (encoding->bit_bytes + digits) + names * key;
-    walk->guard_bytes = (guards + others) * (key + 40) + (encoding->proves ? SCRIPT_BYTES : 0);
+    walk->guard_bytes = (guards + others) * (key + 40) + (encoding->own_guard ? SCRIPT_BYTES : 0);
     /* the guards shall not be most of it */
     walk->pipeline_bytes = 4 * walk->guard_bytes > PIPELINE_BYTES ? 4 * walk->guard_bytes : PIPELINE_BYTES;
-    walk->pipeline_items = (uint32_t)least(entries, (encoding->proves ? SCRIPT_BITS : PIPELINE_BITS) / k);
+    walk->pipeline_items = (uint32_t)least(entries, (encoding->own_guard ? SCRIPT_BITS : PIPELINE_BITS) / k);
     walk->chunk_items = (uint32_t)least(walk->n,
                                         (has_several_runs(walk, first) ? CHUNK_BITS_SEVERAL : PIPELINE_BITS) / k);
     const size_t bytes = entries *

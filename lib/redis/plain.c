@@ -8,28 +8,28 @@
 
 /* Is it less work to read or merge the bitmaps than to send `sent` of n items? An add that reads
  * them first may find nothing in: so that must be little work. */
-static bool goes_by_bitmaps(const struct link *link, size_t n, double sent, enum store_call call)
+static bool goes_by_bitmaps(const struct link *link, size_t n, double sent, enum store_op op)
 {
     const struct cost_server *to = &link->server->cost;
 
-    if (call != STORE_ADD_NEW)
-        return bulk_pays(call, link, n, sent);
+    if (op != STORE_ADD_NEW)
+        return bulk_pays(op, link, n, sent);
     return bulk_can(link) && link->spec->counters == 0 && !link->server->sends_all && /* items in it count, too */
-           cost_bitmaps(link->spec, to, STORE_LOOK, n) < sent * cost_item(link->spec, to, call) / 10;
+           cost_bitmaps(link->spec, to, STORE_LOOK, n) < sent * cost_item(link->spec, to, op) / 10;
 }
 
-bool plain_pays(const struct link *link, size_t n, enum store_call call)
+bool plain_pays(const struct link *link, size_t n, enum store_op op)
 {
-    return n > 0 && (link->near != NULL || sieve_looks_first(link, n, call) ||
-                     (call == STORE_ADD_NEW && bulk_pays(call, link, n, (double)n)) ||
-                     goes_by_bitmaps(link, n, (double)n, call));
+    return n > 0 &&
+           (link->near != NULL || sieve_looks_first(link, n, op) ||
+            (op == STORE_ADD_NEW && bulk_pays(op, link, n, (double)n)) || goes_by_bitmaps(link, n, (double)n, op));
 }
 
 /* ---- By commands ------------------------------------------------------------------------------- */
 
 static void set(struct sieve *s)
 {
-    if (s->call == STORE_ADD_NEW)
+    if (s->op == STORE_ADD_NEW)
         sieve_note(s);
     sieve_end_chunk(s);
 }
@@ -68,13 +68,13 @@ static void read_first(struct sieve *s)
 {
     const struct link *link = s->task.link;
 
-    if (!goes_by_bitmaps(link, s->n, (double)s->n, s->call) ||
-        !goes_by_bitmaps(link, s->n, sieve_expect_sent(s), s->call) ||
-        (s->call == STORE_ADD_NEW && (s->in = alloc.calloc(FLAGS_BYTES(s->n), 1)) == NULL))
+    if (!goes_by_bitmaps(link, s->n, (double)s->n, s->op) ||
+        !goes_by_bitmaps(link, s->n, sieve_expect_sent(s), s->op) ||
+        (s->op == STORE_ADD_NEW && (s->in = alloc.calloc(FLAGS_BYTES(s->n), 1)) == NULL))
         chunk(s);
     else
-        sieve_by_bitmaps(s, s->call == STORE_ADD ? STORE_ADD : STORE_LOOK, s->task.link, s->items, s->n,
-                         s->call == STORE_LOOK ? s->yes : s->in, bitmaps_done);
+        sieve_by_bitmaps(s, s->op == STORE_ADD ? STORE_ADD : STORE_LOOK, s->task.link, s->items, s->n,
+                         s->op == STORE_LOOK ? s->yes : s->in, bitmaps_done);
 }
 
 /* All are decided. Or what is new by now stays so, and the items go by commands. */
@@ -100,7 +100,7 @@ static void sampled(struct sieve *s)
 
 static void begin(struct sieve *s)
 {
-    if (s->call != STORE_ADD_NEW || !bulk_pays(STORE_ADD_NEW, s->task.link, s->n, sieve_expect_sent(s)))
+    if (s->op != STORE_ADD_NEW || !bulk_pays(STORE_ADD_NEW, s->task.link, s->n, sieve_expect_sent(s)))
         read_first(s);
     else if (!sieve_sample(s, sampled))
         merge(s);

@@ -52,26 +52,25 @@ static void rest(struct talk *talk, struct outbox *outbox)
 }
 
 /* If the other one has failed, or goes on beyond this one's deadline, this one waits no more until another has done well. */
-bool sieve_wait(struct sieve *s, void (*ended)(struct sieve *))
+bool sieve_may_make(struct sieve *s, void (*ended)(struct sieve *))
 {
     struct redis_filter *filter = s->filter;
-    const bool waits = filter->maker != NULL && filter->maker != &s->task && s->waited != filter->made + 1;
 
-    if (waits) {
+    if (filter->maker != NULL && filter->maker != &s->task && s->waited != filter->made + 1) {
         s->waited = filter->made + 1;
         filter->waiting++;
         sieve_ask(s, &filter->first, rest, ended);
-    } else {
-        free_inner(s);
-        s->task.makes = true;
-        filter->maker = filter->maker != NULL ? filter->maker : &s->task;
+        return false;
     }
-    return waits;
+    free_inner(s);
+    s->task.makes = true;
+    filter->maker = filter->maker != NULL ? filter->maker : &s->task;
+    return true;
 }
 
 void sieve_reach(struct sieve *s, uint32_t links, void (*ended)(struct sieve *))
 {
-    if (sieve_wait(s, ended))
+    if (!sieve_may_make(s, ended))
         return;
     s->links = alloc.malloc(sizeof *s->links);
     if (s->links == NULL) {
@@ -94,12 +93,12 @@ void sieve_look(struct sieve *s, struct link *link, uint32_t links, const hibloo
 void sieve_add(struct sieve *s, struct link *link, struct slice_add *slice, void (*ended)(struct sieve *))
 {
     free_inner(s);
-    walk_begin_add(&s->inner->walk, link, s->left, s->count, s->call == STORE_ADD_NEW);
+    walk_begin_add(&s->inner->walk, link, s->left, s->count, s->op == STORE_ADD_NEW);
     s->inner->walk.slice = slice;
     sieve_await(s, &s->inner->task, ended);
 }
 
-void sieve_by_bitmaps(struct sieve *s, enum store_call call, struct link *link, const hibloom_item *items, size_t n,
+void sieve_by_bitmaps(struct sieve *s, enum store_op op, struct link *link, const hibloom_item *items, size_t n,
                       unsigned char *yes, void (*ended)(struct sieve *))
 {
     free_inner(s);
@@ -109,7 +108,7 @@ void sieve_by_bitmaps(struct sieve *s, enum store_call call, struct link *link, 
         ended(s);
         return;
     }
-    bulk_begin(s->bulk, call, link, items, n, yes);
+    bulk_begin(s->bulk, op, link, items, n, yes);
     sieve_await(s, &s->bulk->task, ended);
 }
 
@@ -325,7 +324,7 @@ void sieve_take(struct sieve *s, uint32_t most)
     s->out.since_ns = s->begun_ns; /* one good guard in a call is enough for all that it leaves out */
     if (s->out.keys > 0)
         memset(s->out.relied, 0, s->out.keys);
-    const bool near = !s->out.again && has_near(s) && make_relied(s) &&
+    const bool near = !s->out.none && has_near(s) && make_relied(s) &&
                       (s->chunk < 4 * GLANCE || count_near(s, s->chunk, GLANCE) > 0);
     if (near)
         find_near(s, items, s->chunk, true);
@@ -409,7 +408,7 @@ void sieve_prove_read(struct sieve *s, bool read)
 static void chunk_decided(struct sieve *s)
 {
     s->at += s->chunk;
-    s->out.again = false;
+    s->out.none = false;
     s->out.spared += s->out.known;
     if (s->at < s->n)
         s->policy->chunk(s);
@@ -427,7 +426,7 @@ static void chunk_proven(struct sieve *s)
     }
     for (size_t i = s->at; i < s->at + s->chunk && !s->task.adds; i++)
         flags_unset(s->yes, i);
-    s->out.again = true;
+    s->out.none = true;
     s->policy->chunk(s);
 }
 
@@ -453,7 +452,7 @@ static void was_set(struct sieve *s)
         s->answers[i] = s->answers[i] || flags_has(s->set.fresh, i);
     alloc.free(s->set.fresh);
     s->set.fresh = NULL;
-    if (s->call == STORE_ADD_NEW)
+    if (s->op == STORE_ADD_NEW)
         sieve_keep(s, true);
     s->set.ended(s);
 }
@@ -518,23 +517,23 @@ static void sample_looked(struct sieve *s)
 }
 
 /* A bare bitmap need not be there before it is added to. */
-bool sieve_looks_first(const struct link *link, size_t n, enum store_call call)
+bool sieve_looks_first(const struct link *link, size_t n, enum store_op op)
 {
-    return call == STORE_ADD && link->spec->layout == LAYOUT_BLOCKED && !link->bare && n > 2 * SAMPLE &&
+    return op == STORE_ADD && link->spec->layout == LAYOUT_BLOCKED && !link->bare && n > 2 * SAMPLE &&
            may_leave_out(link, true);
 }
 
 /* A merge tells what is new by flags: without memory for them the items go by commands. */
 void sieve_set(struct sieve *s, struct link *link, void (*ended)(struct sieve *))
 {
-    const bool merges = bulk_pays(s->call, link, s->count, (double)s->count);
+    const bool merges = bulk_pays(s->op, link, s->count, (double)s->count);
 
     s->set = (struct setting){.link = link, .ended = ended};
-    if (merges && s->call == STORE_ADD_NEW)
+    if (merges && s->op == STORE_ADD_NEW)
         s->set.fresh = alloc.calloc(FLAGS_BYTES(s->count), 1);
-    if (merges && (s->set.fresh != NULL || s->call == STORE_ADD))
-        sieve_by_bitmaps(s, s->call, link, s->left, s->count, s->set.fresh, merged);
-    else if (!merges && !s->out.again && sieve_looks_first(link, s->count, s->call))
+    if (merges && (s->set.fresh != NULL || s->op == STORE_ADD))
+        sieve_by_bitmaps(s, s->op, link, s->left, s->count, s->set.fresh, merged);
+    else if (!merges && !s->out.none && sieve_looks_first(link, s->count, s->op))
         sieve_look(s, link, 1, s->left, SAMPLE, NULL, sample_looked);
     else
         sieve_add(s, link, NULL, was_set);
@@ -558,10 +557,10 @@ static void again(struct task *task)
 }
 
 /* Without memory for it its inner task is run, which has failed. */
-static struct task *begin_sieve(struct item_call *inner, const struct policy *policy, enum store_call call,
+static struct task *begin_sieve(struct items_task *inner, const struct policy *policy, enum store_op op,
                                 struct link *link, const hibloom_item *items, size_t n)
 {
-    const bool adds = call != STORE_LOOK;
+    const bool adds = op != STORE_LOOK;
     const uint32_t chunk = policy->most != NULL ? policy->most(link, n, adds) : CHUNK;
     const uint32_t most = n < chunk ? (uint32_t)n : chunk;
     const size_t arrays = most * (sizeof(hibloom_item) + sizeof(uint32_t) + sizeof(bool));
@@ -578,7 +577,7 @@ static struct task *begin_sieve(struct item_call *inner, const struct policy *po
                         .ended = begin_call,
                         .policy = policy,
                         .filter = link->of,
-                        .call = call,
+                        .op = op,
                         .items = items,
                         .n = n,
                         .most = most};
@@ -589,30 +588,30 @@ static struct task *begin_sieve(struct item_call *inner, const struct policy *po
     return &s->task;
 }
 
-struct task *item_call_begin(struct item_call *c, enum store_call call, hibloom *handle, const hibloom_item *items,
-                             size_t n)
+struct task *items_task_begin(struct items_task *c, enum store_op op, hibloom *handle, const hibloom_item *items,
+                              size_t n)
 {
     struct link *link = &redis_filter_of(handle)->first;
 
-    const struct policy *policy = call == STORE_REMOVE        ? NULL
-                                  : link->spec->growth != 0   ? &growing_policy
-                                  : link->spec->window != 0   ? &window_policy
-                                  : plain_pays(link, n, call) ? &plain_policy
-                                                              : NULL;
+    const struct policy *policy = op == STORE_REMOVE        ? NULL
+                                  : link->spec->growth != 0 ? &growing_policy
+                                  : link->spec->window != 0 ? &window_policy
+                                  : plain_pays(link, n, op) ? &plain_policy
+                                                            : NULL;
 
     if (policy != NULL)
-        return begin_sieve(c, policy, call, link, items, n);
+        return begin_sieve(c, policy, op, link, items, n);
     c->of = NULL;
-    if (call == STORE_REMOVE)
+    if (op == STORE_REMOVE)
         walk_begin_remove(&c->walk, link, items, n);
-    else if (call == STORE_LOOK)
+    else if (op == STORE_LOOK)
         walk_begin_look(&c->walk, link, 1, items, n, NULL);
     else
-        walk_begin_add(&c->walk, link, items, n, call == STORE_ADD_NEW);
+        walk_begin_add(&c->walk, link, items, n, op == STORE_ADD_NEW);
     return &c->task;
 }
 
-void item_call_end(struct item_call *c, bool *answers)
+void items_task_end(struct items_task *c, bool *answers)
 {
     struct sieve *s = c->of;
     hibloom_stats *stats = &(s != NULL ? &s->task : &c->task)->link->server->stats;

@@ -44,7 +44,7 @@ struct left_out {
     uint32_t at;    /* the next key that is proven */
     uint32_t known; /* near items of the chunk, */
     bool any;
-    bool again;        /* the chunk has begun again: nothing is left out of it any more */
+    bool none;         /* the chunk has begun again: nothing is left out of it any more */
     size_t spared;     /* near items of the chunks that have ended */
     uint64_t mark;     /* of all links, as the chunk began: near_mark */
     uint64_t since_ns; /* the guards of `relied` must be as young as this, or nearly: near_is_fresh */
@@ -57,7 +57,7 @@ struct setting {
     void (*ended)(struct sieve *);
 };
 
-struct item_call {
+struct items_task {
     struct sieve *of; /* NULL: it is a walk, which no sieve runs */
     union {
         struct task task; /* what the sieve runs now, or has run last, one of: */
@@ -69,15 +69,15 @@ struct item_call {
 
 struct sieve {
     struct task task;
-    struct item_call *inner; /* the task under way, whose memory is there until the next one begins. */
-    struct links *links;     /* Or one of these two. They are large, and rarely wanted */
+    struct items_task *inner; /* the task under way, whose memory is there until the next one begins. */
+    struct links *links;      /* Or one of these two. They are large, and rarely wanted */
     struct bulk *bulk;
     void (*ended)(struct sieve *); /* the inner task has, well; NULL: nothing is under way */
     const struct policy *policy;
     struct redis_filter *filter;
-    bool refused;         /* the bitmaps were not read, or merged: the items go by commands */
-    bool denied;          /* a look-up: a root does not tell of the next link, and the server refuses to mend that */
-    enum store_call call; /* all but STORE_REMOVE, which is one walk */
+    bool refused;     /* the bitmaps were not read, or merged: the items go by commands */
+    bool denied;      /* a look-up: a root does not tell of the next link, and the server refuses to mend that */
+    enum store_op op; /* all but STORE_REMOVE, which is one walk */
     const hibloom_item *items;
     size_t n, at;         /* all of them; where the chunk begins, */
     uint32_t chunk, most; /* how many it has; at most */
@@ -100,17 +100,17 @@ struct sieve {
 /* The sieve whose inner task it is: a talk of its own, or the walk's. */
 static inline struct sieve *sieve_of(struct talk *talk)
 {
-    return ((struct item_call *)((char *)talk - offsetof(struct item_call, talk)))->of;
+    return ((struct items_task *)((char *)talk - offsetof(struct items_task, talk)))->of;
 }
 
 /* Returns the task to be run. */
-struct task *item_call_begin(struct item_call *, enum store_call, hibloom *, const hibloom_item *, size_t n);
-void item_call_end(struct item_call *, bool *answers); /* as walk_read, and frees */
+struct task *items_task_begin(struct items_task *, enum store_op, hibloom *, const hibloom_item *, size_t n);
+void items_task_end(struct items_task *, bool *answers); /* as walk_read, and frees */
 
 /* ---- For the policies ------------------------------------------------------------------------- */
 
 /* Is it worth while for one link, or does one walk do all? */
-bool plain_pays(const struct link *, size_t n, enum store_call);
+bool plain_pays(const struct link *, size_t n, enum store_op);
 
 /* The chunk is decided: what is left out is proven, and the next one begins. */
 void sieve_end_chunk(struct sieve *);
@@ -123,7 +123,7 @@ void sieve_keep(struct sieve *, bool answer);
 void sieve_note(struct sieve *);
 void sieve_note_found(struct sieve *); /* those whose answer is yes; the others are left */
 
-/* Waits for an inner task; `ended` follows it. For sieve_await the caller has begun it, behind sieve_wait. The others
+/* Waits for an inner task; `ended` follows it. For sieve_await the caller has begun it, behind sieve_may_make. The others
  * begin it: a talk, LINKS_REACH, a look in `links` links, an add to one by commands or as is less work, or a bulk
  * (s->refused: it was none). */
 void sieve_await(struct sieve *, struct task *, void (*ended)(struct sieve *));
@@ -133,12 +133,12 @@ void sieve_look(struct sieve *, struct link *, uint32_t links, const hibloom_ite
                 void (*ended)(struct sieve *));
 void sieve_add(struct sieve *, struct link *, struct slice_add *, void (*ended)(struct sieve *));
 void sieve_set(struct sieve *, struct link *, void (*ended)(struct sieve *));
-void sieve_by_bitmaps(struct sieve *, enum store_call, struct link *, const hibloom_item *, size_t n,
-                      unsigned char *yes, void (*ended)(struct sieve *));
+void sieve_by_bitmaps(struct sieve *, enum store_op, struct link *, const hibloom_item *, size_t n, unsigned char *yes,
+                      void (*ended)(struct sieve *));
 
-/* Does another call of the handle make links, or count them? Then this one waits, and `ended` looks again for what is
- * there. Else the caller makes or counts them now. So many calls in flight take little memory and time. */
-bool sieve_wait(struct sieve *, void (*ended)(struct sieve *));
+/* May this call make links, or count them? False: another call of the handle does so now. This one waits for it, and
+ * `ended` looks again for what is there. So many calls in flight take little memory and time. */
+bool sieve_may_make(struct sieve *, void (*ended)(struct sieve *));
 
 /* Items that are left out rely on all keys. False: out of memory. sieve_prove sends the guards of those that they rely
  * on. */
@@ -160,7 +160,7 @@ bool sieve_sample(struct sieve *, void (*ended)(struct sieve *));
 bool sieve_sample_is_new(struct sieve *);
 
 /* Is it an add that looks first? */
-bool sieve_looks_first(const struct link *, size_t n, enum store_call);
+bool sieve_looks_first(const struct link *, size_t n, enum store_op);
 
 /* The number of the items left that have to be sent, by a sample. */
 double sieve_expect_sent(struct sieve *);

@@ -73,15 +73,15 @@ static void write_exchange(struct walk *walk, struct outbox *outbox, uint32_t ta
         pipeline_index(walk, run);
     encoding->ask(encoding, link, &outbox->commands, key, run, i);
     walk->pipelines[tag & 1].answers[tag >> 1] = (uint32_t)(outbox->commands.count - first) - walk->before;
-    if (!encoding->proves)
+    if (!encoding->own_guard)
         ask_guards(walk, link, outbox, i);
-    if (encoding->all_keys || encoding->proves)
+    if (encoding->all_keys || encoding->own_guard)
         outbox_end_into(outbox, walk->before, run->known, (size_t)run->items * link->spec->hashes);
     else
         outbox_end(outbox);
     struct exchange *exchange = outbox_last(outbox);
     exchange->anew = !encoding->sets && !encoding->once;
-    exchange->guarded = encoding->sets && !encoding->proves && !link->bare;
+    exchange->guarded = encoding->sets && !encoding->own_guard && !link->bare;
     exchange->once = encoding->once;
 }
 
@@ -235,7 +235,7 @@ static void take(struct talk *talk, uint32_t tag, uint32_t index, const struct r
 
     if (!talk_turn_to(talk, walk->in[run->link].link))
         return;
-    if (walk->encoding->proves && reply->type == REDIS_REPLY_INTEGER) {
+    if (walk->encoding->own_guard && reply->type == REDIS_REPLY_INTEGER) {
         take_nothing_done(talk, run, i, reply);
         return;
     }
@@ -339,8 +339,9 @@ static void take_root(struct talk *talk, uint32_t tag, uint32_t index, const str
         (void)guard_take(talk, 0, index, reply);
 }
 
-/* Where all items are excluded no key was touched; but is the filter there, and are all links? */
-static void prove_if_idle(struct talk *talk, struct outbox *outbox)
+/* The last step. Runs that have to be sent again go. Where all items are excluded no key was touched; but is the filter
+ * there, and are all links? */
+static void finish(struct talk *talk, struct outbox *outbox)
 {
     const struct walk *walk = walk_of(talk);
 
@@ -359,9 +360,9 @@ static void prove_if_idle(struct talk *talk, struct outbox *outbox)
 
 static void start(struct talk *talk, struct outbox *outbox)
 {
-    talk_stream(talk, write_pipeline, take, prove_if_idle);
+    talk_stream(talk, write_pipeline, take, finish);
     talk->answered = answered;
-    if (walk_of(talk)->encoding->sets && !walk_of(talk)->encoding->proves && !talk->task.link->bare)
+    if (walk_of(talk)->encoding->sets && !walk_of(talk)->encoding->own_guard && !talk->task.link->bare)
         talk->cleanup = walk_undo;
 }
 
@@ -373,7 +374,7 @@ static void start_add(struct talk *talk, struct outbox *outbox)
     struct link *link = talk->task.link;
     const uint32_t suspect = link->suspect;
 
-    if (link->bare || walk->encoding->proves ||
+    if (link->bare || walk->encoding->own_guard ||
         (!guard_is_stale(link) && walk->n * walk->item_bytes <= walk->pipeline_bytes)) {
         start(talk, outbox);
         return;

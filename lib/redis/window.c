@@ -81,7 +81,7 @@ static void ask_clock(struct talk *talk, struct outbox *outbox, uint32_t tag)
 
     command_start(&outbox->commands, 1, "TIME");
     guard_ask(first, outbox, key, 0);
-    if (s->call == STORE_ADD_NEW)
+    if (s->op == STORE_ADD_NEW)
         sieve_put_write(&outbox->commands, key);
     outbox_end_into(outbox, 0, s->window->clock_text, sizeof s->window->clock_text);
 }
@@ -115,7 +115,7 @@ static void chunk(struct sieve *s)
     s->window->attempts = 0;
     s->window->refused = NOT_REFUSED;
     memset(s->window->older, 0, s->chunk * sizeof *s->window->older);
-    if (s->call == STORE_ADD)
+    if (s->op == STORE_ADD)
         set(s);
     else
         look(s);
@@ -245,7 +245,7 @@ static void look(struct sieve *s)
 /* With what is left, with the clock as it is known by now. */
 static void set_again(struct sieve *s)
 {
-    if (s->call == STORE_ADD_NEW)
+    if (s->op == STORE_ADD_NEW)
         look(s);
     else
         set(s);
@@ -259,7 +259,7 @@ static void was_sent(struct sieve *s)
     const bool clustered = s->task.link->server->clustered;
 
     for (size_t k = 0; k < s->count; k++)
-        if (s->call == STORE_ADD_NEW && !s->window->older[k] && flags_has(s->inner->walk.missing, k))
+        if (s->op == STORE_ADD_NEW && !s->window->older[k] && flags_has(s->inner->walk.missing, k))
             flags_set(s->yes, s->at + s->which[k]);
     flags_read(s->inner->walk.late, s->answers, s->count);
     sieve_keep(s, true);
@@ -301,7 +301,7 @@ static void set(struct sieve *s)
         sieve_ask(s, link, ask_clock_alone, set);
         return;
     }
-    s->window->period = s->call == STORE_ADD_NEW ? s->window->period : current_period(s);
+    s->window->period = s->op == STORE_ADD_NEW ? s->window->period : current_period(s);
     if (s->window->refused == s->window->period) { /* by the key's server, but here it goes on */
         sieve_ask(s, link, rest, set_again);
         return;
@@ -316,7 +316,7 @@ static void set(struct sieve *s)
         .period = s->window->period,
         .from_us = clustered ? 0 : period_end_us(link->spec, s->window->period - 1), /* there one clock decides */
         .begun = begun,
-        .window = s->call == STORE_ADD_NEW && !clustered ? s->filter : NULL,
+        .window = s->op == STORE_ADD_NEW && !clustered ? s->filter : NULL,
         .looked = s->window->clears[number],
     };
     sieve_add(s, slice, &s->window->slice, was_sent);

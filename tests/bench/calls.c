@@ -22,7 +22,7 @@ enum { ROUNDS = 5, BATCH = 1000, STREAM = 12 * BATCH, MOST = 1000000, CALLS_MOST
 static const size_t sizes[] = {100, 1000, 3000, 10000, 30000, 100000, MOST};
 static const struct {
     const char *words;
-    enum store_call call;
+    enum store_op op;
     bool fresh;
 } operations[] = {{"look up", STORE_LOOK, false},
                   {"add", STORE_ADD, true},
@@ -53,30 +53,30 @@ static struct way way_open(hibloom_store *store)
 }
 
 /* Seconds of n items in calls of `size`. */
-static double take(const struct way *way, enum store_call call, const hibloom_item *items, size_t n, size_t size)
+static double take(const struct way *way, enum store_op op, const hibloom_item *items, size_t n, size_t size)
 {
     static bool answers[MOST];
     const double since = bench_now();
 
     for (size_t at = 0; at < n; at += size) {
         const size_t some = n - at < size ? n - at : size;
-        if (call == STORE_LOOK)
+        if (op == STORE_LOOK)
             bench_must(hibloom_contains_many(way->filter, items + at, some, answers), way->store);
         else
-            bench_must(hibloom_add_many(way->filter, items + at, some, call == STORE_ADD_NEW ? answers : NULL),
+            bench_must(hibloom_add_many(way->filter, items + at, some, op == STORE_ADD_NEW ? answers : NULL),
                        way->store);
     }
     return bench_now() - since;
 }
 
 /* The least call that goes by bitmaps. */
-static size_t crossing(const hibloom *filter, enum store_call call)
+static size_t crossing(const hibloom *filter, enum store_op op)
 {
     size_t below = 0, from = (size_t)1 << 32;
 
     while (from - below > 1) {
         const size_t n = below + (from - below) / 2;
-        if (plain_pays(&redis_filter_of(filter)->first, n, call))
+        if (plain_pays(&redis_filter_of(filter)->first, n, op))
             from = n;
         else
             below = n;
@@ -85,18 +85,18 @@ static size_t crossing(const hibloom *filter, enum store_call call)
 }
 
 /* Microseconds by commands and by bitmaps, which of them is taken, and from where on. */
-static void print_model(const struct way *way, enum store_call call, size_t n)
+static void print_model(const struct way *way, enum store_op op, size_t n)
 {
     const struct cost_server *to = &((struct redis_store *)way->store)->server.cost;
     const struct spec *spec = &way->filter->spec;
 
-    printf("\t%.0f\t%.0f\t%d\t%zu\n", (double)n * cost_item(spec, to, call), cost_bitmaps(spec, to, call, n),
-           plain_pays(&redis_filter_of(way->filter)->first, n, call), crossing(way->filter, call));
+    printf("\t%.0f\t%.0f\t%d\t%zu\n", (double)n * cost_item(spec, to, op), cost_bitmaps(spec, to, op, n),
+           plain_pays(&redis_filter_of(way->filter)->first, n, op), crossing(way->filter, op));
 }
 
 static hibloom_item *items_for(const struct bed *bed, size_t o, uint64_t first, size_t n)
 {
-    return operations[o].fresh ? bench_uids(first, n) : operations[o].call == STORE_LOOK ? bed->asked : bed->known;
+    return operations[o].fresh ? bench_uids(first, n) : operations[o].op == STORE_LOOK ? bed->asked : bed->known;
 }
 
 /* Calls of n items, as many as make a stream, and the same items by commands, new ones
@@ -111,15 +111,15 @@ static void measure(struct bed *bed, size_t o, size_t s, int round)
 
     for (size_t i = 0; i < calls; i++) { /* each is the first as often as the other */
         if ((i + (size_t)round) % 2 == 0)
-            by_choice[i] = take(&bed->chosen, operations[o].call, mine + i * n, n, n);
-        by_commands[i] = take(&bed->commands, operations[o].call, theirs + i * some, some, batch);
+            by_choice[i] = take(&bed->chosen, operations[o].op, mine + i * n, n, n);
+        by_commands[i] = take(&bed->commands, operations[o].op, theirs + i * some, some, batch);
         if ((i + (size_t)round) % 2 == 1)
-            by_choice[i] = take(&bed->chosen, operations[o].call, mine + i * n, n, n);
+            by_choice[i] = take(&bed->chosen, operations[o].op, mine + i * n, n, n);
     }
     printf("%s\t%zu\t%d\t%.0f\t%.0f", operations[o].words, sizes[s], round,
            (double)n / bench_percentile(by_choice, calls, 0.5),
            (double)some / bench_percentile(by_commands, calls, 0.5));
-    print_model(&bed->chosen, operations[o].call, n);
+    print_model(&bed->chosen, operations[o].op, n);
     if (operations[o].fresh) {
         bed->fresh += calls * (n + some);
         free(mine);

@@ -24,7 +24,7 @@ static const size_t sizes[] = {100, 1000, 3000, 10000, 30000, 100000, MOST};
 static const char *const layouts[] = {"classic", "blocked"};
 static const struct {
     const char *words;
-    enum store_call call;
+    enum store_op op;
 } operations[] = {{"look up", STORE_LOOK}, {"add", STORE_ADD}, {"add, is_new", STORE_ADD_NEW}};
 
 enum {
@@ -84,14 +84,14 @@ static void bed_free(struct bed *bed)
     free(bed->asked);
 }
 
-static hibloom_status by_bitmaps(hibloom_store *store, hibloom *filter, enum store_call call, const hibloom_item *items,
+static hibloom_status by_bitmaps(hibloom_store *store, hibloom *filter, enum store_op op, const hibloom_item *items,
                                  size_t n)
 {
     static unsigned char yes[FLAGS_BYTES(MOST)];
     struct redis_store *redis = (struct redis_store *)store;
     struct bulk bulk;
 
-    bulk_begin(&bulk, call, &redis_filter_of(filter)->first, items, n, yes);
+    bulk_begin(&bulk, op, &redis_filter_of(filter)->first, items, n, yes);
     const hibloom_status status = redis->run(redis, &bulk.task);
     task_release(&bulk.task);
     return status;
@@ -105,11 +105,11 @@ static double take(struct bed *bed, enum way way, size_t f, size_t o, const hibl
     const double since = bench_now();
 
     if (way == WAY_BITMAPS)
-        bench_must(by_bitmaps(bed->stores[way], filter, operations[o].call, items, n), bed->stores[way]);
-    else if (operations[o].call == STORE_LOOK)
+        bench_must(by_bitmaps(bed->stores[way], filter, operations[o].op, items, n), bed->stores[way]);
+    else if (operations[o].op == STORE_LOOK)
         bench_must(hibloom_contains_many(filter, items, n, answers), bed->stores[way]);
     else
-        bench_must(hibloom_add_many(filter, items, n, operations[o].call == STORE_ADD_NEW ? answers : NULL),
+        bench_must(hibloom_add_many(filter, items, n, operations[o].op == STORE_ADD_NEW ? answers : NULL),
                    bed->stores[way]);
     return (bench_now() - since) * 1e6;
 }
@@ -121,7 +121,7 @@ static double measure(struct bed *bed, enum way way, size_t f, size_t o, size_t 
     const size_t least = n <= 1000 ? 5 : n <= 10000 ? 3 : 1;
     const double until = bench_now() + bench_scaled_seconds(0.02);
     size_t tries = 0;
-    const bool looks = operations[o].call == STORE_LOOK;
+    const bool looks = operations[o].op == STORE_LOOK;
     double took[TRIED];
     char name[16];
 
@@ -151,9 +151,9 @@ static void measure_cell(struct bed *bed, size_t f, size_t o, size_t s, int roun
     printf("%s\t%llu\t%s\t%zu\t%d\t%.3g\t%.0f\t%.0f\t%.0f\t%d\t%.0f\t%.0f\n", layouts[f / CAPACITIES],
            (unsigned long long)capacities[f % CAPACITIES], operations[o].words, sizes[s], round,
            (double)spec_bitmap_bytes(link->spec) * spec_keys(link->spec) / 1e6, took[WAY_COMMANDS], took[WAY_BITMAPS],
-           took[WAY_CALL], bulk_pays(operations[o].call, link, n, (double)n),
-           (double)n * cost_item(link->spec, server, operations[o].call),
-           cost_bitmaps(link->spec, server, operations[o].call, n));
+           took[WAY_CALL], bulk_pays(operations[o].op, link, n, (double)n),
+           (double)n * cost_item(link->spec, server, operations[o].op),
+           cost_bitmaps(link->spec, server, operations[o].op, n));
 }
 
 void bench_crossing(void)

@@ -64,12 +64,12 @@ static void layouts_and_commands_are_ranked_as_they_were_measured(void **state)
 }
 
 /* From which size of a call on it is less work to go by whole bitmaps, of a server on this machine. */
-static size_t crossing(const struct spec *spec, enum store_call call)
+static size_t crossing(const struct spec *spec, enum store_op op)
 {
     const struct cost_server server = {.bitfield = false, .network_mb_s = COST_NETWORK_HERE_MB_S};
     size_t n = 1;
 
-    while (cost_bitmaps(spec, &server, call, n) > (double)n * cost_item(spec, &server, call))
+    while (cost_bitmaps(spec, &server, op, n) > (double)n * cost_item(spec, &server, op))
         assert_true(n++ < 10000000);
     return n;
 }
