@@ -1,17 +1,9 @@
-/* async.h: calls, which are works; and a store on an event loop.
- *
- *   a call -> its work: arguments, results, owner's function -> its task, which the store carries
- *          -> the task has ended -> finish: results -> the owner's function, if it is on a loop
- *
- * A store in memory has no tasks: its works have ended when they begin (work_end). */
+/* async.h: a store on an event loop. Its calls are works (work.h). */
 #ifndef HIBLOOM_FILTER_ASYNC_H
 #define HIBLOOM_FILTER_ASYNC_H
 
-#include "filter/how.h"
+#include "filter/work.h"
 #include "net/drivers/loop.h"
-
-struct work;
-TAILQ_HEAD(works, work);
 
 struct async {
     struct looped looped;
@@ -21,51 +13,8 @@ struct async {
     size_t items, limit; /* of calls under way; at most */
 };
 
-/* A call. Its task lies behind it. */
-struct work {
-    union {
-        struct call call;
-        TAILQ_ENTRY(work) in_ended; /* of a work that is no task */
-    };
-    hibloom_store *store;
-    struct async *async;     /* NULL: the store's calls wait, and those with a `done` are parts of one that does */
-    hibloom *filter, *other; /* it uses them; NULL: none */
-    hibloom_done_fn *done;   /* NULL: it waits; on a loop: it was called, or is not to be, and results go nowhere */
-    void *data;
-    uint64_t *told; /* as in struct how, while there is a done */
-    TAILQ_ENTRY(work) in_works;
-    size_t n; /* items */
-    /* Behind the task: hands the results over. Returns the call's status. NULL: there is nothing to do. */
-    hibloom_status (*finish)(struct work *, hibloom_status);
-    struct task *next; /* begins behind the one that has ended; NULL: none */
-};
-
 /* May a call of n items be made now? */
 hibloom_status async_may_call(struct async *, const struct how *, size_t n);
-
-/* Makes a call's work: `here`, if the call waits. Size 0 stands for more than memory can have. NULL: out of memory. */
-void *work_make(hibloom_store *, const struct how *, void *here, size_t size, size_t n,
-                hibloom_status (*finish)(struct work *, hibloom_status));
-
-/* Its caller gets the results. */
-static inline bool work_is_wanted(const struct work *work)
-{
-    return work->async == NULL || work->done != NULL;
-}
-
-/* Its task is carried out. A call that waits has ended then. On a loop, and of a part of one that waits, OK says that it is
- * accepted; else it has failed at once, and its function is not called. */
-hibloom_status work_go(struct work *, struct task *);
-
-/* It has ended at once, as no task, and its results are handed over. Its status; on a loop its function is called later. */
-hibloom_status work_end(struct work *, hibloom_status);
-
-/* The two halves of that: it is accepted; later it has ended. */
-void work_accept(struct work *);
-void work_ended(struct work *);
-
-/* Hands over what has ended. */
-void works_deliver(struct redis_store *);
 
 void async_close_filter(struct async *, hibloom *);
 void async_free(struct async *);

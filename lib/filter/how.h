@@ -1,6 +1,6 @@
 /* how.h: how a call ends: it waits, or its function is called later, from a loop.
  *
- *   hibloom_X, hibloom_async_X -> one function, which is told how -> checks -> a work (async.h) -> its task
+ *   hibloom_X, hibloom_async_X -> one function, which is told how -> checks -> a work (work.h) -> its task
  *                                     waits: the store runs it
  *                                     later: its loop carries it -> the owner's function
  *

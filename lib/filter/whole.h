@@ -12,8 +12,8 @@
 #ifndef HIBLOOM_FILTER_WHOLE_H
 #define HIBLOOM_FILTER_WHOLE_H
 
-#include "filter/async.h"
 #include "filter/file.h"
+#include "filter/work.h"
 #include "redis/links.h"
 #include "redis/replace.h"
 #include "redis/scandump.h"

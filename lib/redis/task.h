@@ -17,7 +17,7 @@
  *
  * The way of a call on items, down:
  *
- *     filter/filter, many, how           the call is checked, and is a work: its store runs it, or a loop carries it
+ *     filter/filter, many, how, work     the call is checked, and is a work: its store runs it, or a loop carries it
  *     redis/sieve                        it is one walk; or its items go chunk by chunk, and plain, growing and window
  *                                        say to which links
  *     redis/walk, pipeline, bulk         a chunk becomes pipelines, or whole bitmaps are read
