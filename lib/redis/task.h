@@ -28,6 +28,12 @@
  *
  * Each reply goes up: drivers, events, dispatch; task_reply; walk (take), encoding and guard. Behind it events asks the
  * task for what is next. So a sieve hears of its walk as that is done.
+ * net/flights/call decides what becomes of a flight that failed. Once the task is done, net/flights/replicas sees to
+ * min_replicas, and filter/work hands the results over.
+ *
+ * The words, from the largest to the smallest. A work is a call of the library, and has the carrier's call, which carries
+ * its task. A sieve's chunk goes by one walk after the other. A walk sends pipelines, and a pipeline has runs: the items
+ * of one key. A run is an exchange, and an exchange on its way is a flight.
  *
  * Exchanges are answered in any order, the replies of one exchange in theirs.
  * Every reply that was asked for is delivered once, but for reply->again; one that will never come is
