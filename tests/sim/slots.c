@@ -54,8 +54,9 @@ static int owner_of_slot(int slot)
 int slots_owner(struct blob key)
 {
     const int slot = (int)node_slot(key), owner = owner_of_slot(slot);
+    struct blob string;
 
-    return slot == move.slot && node_find(&servers[owner].node, 0, key) == NULL ? move.to : owner;
+    return slot == move.slot && world_fetch_at(owner, key, &string) == NULL ? move.to : owner;
 }
 
 void slots_take_over(int replica, int primary)
