@@ -64,6 +64,7 @@ struct name {
     uint32_t placed[CALL_KEYS]; /* and those that each of its slices has */
     bool adds_late[CLIENTS];    /* adds without is_new of that client may arrive */
     uint64_t period[CLIENTS], period_of[CLIENTS]; /* the newest that each has added for; and its root */
+    uint32_t period_key[CLIENTS];                 /* the number of the key in its slice */
     uint64_t period_us[CLIENTS];                  /* when that add ended */
 
     /* ---- times.c ---- */

@@ -57,6 +57,7 @@ struct call {
     bool grows;              /* it has made a link, or told of one */
     uint64_t placed;         /* the root that its replacement has put there; 0: none yet */
     uint64_t period;         /* for which it has added to a window; 0: it has not */
+    uint32_t period_key;     /* the number of the key to which it has */
     bool crossed;            /* another one set, or took, a time to live meanwhile */
     bool agreed;             /* as it began, all keys had their times to live as they should */
     uint64_t expiry_ms;      /* of the root, as it began */

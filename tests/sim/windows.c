@@ -116,16 +116,12 @@ static uint64_t shown_period(const struct blob *string)
     return reader_period(&record.text, record.epoch);
 }
 
-/* Whether a key has that period, or a newer one. A take-over, or an end of its time, may have taken it. */
-static bool some_key_has(int name, uint64_t period)
+/* Whether the key to which it has added last is still of that period, in spite of take-overs and times to live. */
+static bool still_has(const struct name *n, int client)
 {
-    const struct filter_seen *seen = &names[name].seen;
+    const size_t l = n->period[client] % (n->seen.link[0].root.text.slices + 1);
 
-    for (size_t l = 0; l < seen->links; l++)
-        for (uint32_t k = 0; k < seen->link[l].root.keys; k++)
-            if (period_of(&seen->link[l], k) >= period)
-                return true;
-    return false;
+    return l < n->seen.links && period_of(&n->seen.link[l], n->period_key[client]) >= n->period[client];
 }
 
 /* Whether another key of the slice has that period, where the command is carried out. */
@@ -181,9 +177,10 @@ void windows_check_slice(const struct command_seen *seen, struct blob now, bool 
             later &= n->period_of[client] == c->handle && c->begun_us >= n->period_us[client];
             older = later;
             c->period = period;
+            c->period_key = (uint32_t)is.number;
         }
     /* From a replica that lags behind it may have an older epoch since. */
-    if (older && !world.plan->client[client].from_replicas && some_key_has(name, n->period[client]))
+    if (older && !world.plan->client[client].from_replicas && still_has(n, client))
         oracle_fail("client %d adds to '%s' for an older period than before", client, oracle_name(name));
 }
 
@@ -200,6 +197,7 @@ void windows_end(const struct call *c, hibloom_status status, bool open_end)
     n->period_of[c->client] = c->handle;
     if (!late && c->period > *period) {
         *period = c->period;
+        n->period_key[c->client] = c->period_key;
         n->period_us[c->client] = net_now_us();
     }
     for (int i = 0; i < ITEMS; i++)
