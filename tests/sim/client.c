@@ -328,11 +328,12 @@ static void note_told(struct client *c, const struct call *call, hibloom_status 
         fail_call(call, "its handle of '%s' is told %d times of %d other runs of servers", oracle_name(call->name),
                   (int)h->told, (int)runs);
     /* Uptimes are whole seconds: a server that restarted, and has given a slot away, may tell again as it is met.
-     * A server that is met a second later may have taken over twice. One that was cut off still gives the map of before. */
-    if (world.plan->topology == CLUSTER && !world_had(FAULT_ISOLATE) && h->told > world.other_runs &&
+     * An heir that is met a second later may have taken over twice. One that was cut off still gives the map of before. */
+    const bool late = net_now_us() >= world.first_us + 1000000;
+    if (world.plan->topology == CLUSTER && !world_had(FAULT_ISOLATE) && net_now_us() > world.young_us &&
+        h->told > world.other_runs + (late ? world.take_overs : 0) &&
         world.plan->client[c->id].min_replicas == 0 /* else it goes to a server that it used, too */ &&
-        net_now_us() < world.first_us + 1000000 && net_now_us() > world.young_us &&
-        (world.last_us[CAUSE_SLOTS] == 0 || net_now_us() > world.last_us[CAUSE_RESTART] + 3000000))
+        (world.last_us[CAUSE_SLOTS] == 0 || (!late && net_now_us() > world.last_us[CAUSE_RESTART] + 3000000)))
         fail_call(call, "its handle of '%s' is told %d times, and there were %u other runs of servers",
                   oracle_name(call->name), (int)h->told, world.other_runs);
     h->told_us = net_now_us();

@@ -350,8 +350,12 @@ static bool take_run(const struct carrier *c, struct node *node)
         node->greeting.run.id[0] = '\0';
         return false;
     }
-    const bool restarted = compares && (run_is_another(&node->run, &g->run) || is_met_late(node) ||
-                                        began_unseen(c, node, g->uptime_s));
+    const struct server_run *former = &node->former; /* the same run, and no replica since: it has lost nothing */
+    const bool goes_on = former->history[0] != '\0' && strcmp(former->history, g->run.history) == 0 &&
+                         strcmp(former->id, g->run.id) == 0;
+    const bool restarted = compares && !goes_on &&
+                           (run_is_another(&node->run, &g->run) || is_met_late(node) ||
+                            began_unseen(c, node, g->uptime_s));
     run_note(&node->run, &g->run);
     node->unmet = false;
     return restarted;

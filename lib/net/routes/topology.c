@@ -35,6 +35,7 @@ void topology_forget_history(struct node *node)
 /* The handles are told just now: of what it had lost by now, too. */
 static void forget_run(struct node *node)
 {
+    run_note(&node->former, &node->run);
     node->run = (struct server_run){.id = ""};
     topology_forget_history(node);
 }

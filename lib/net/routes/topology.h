@@ -52,6 +52,7 @@ struct node {
     bool logged;           /* that was */
     bool hopeless;         /* it could not be reached, which no other try mends */
     struct server_run run;
+    struct server_run former; /* the one that was met before handles learned of all that it lost before told_ns */
     uint64_t told_ns;    /* handles have learned of all that it lost before then; 0: no map named it as a primary */
     bool unmet;          /* handles have learned of its take-over, and it has not greeted since */
     uint64_t greeted_ns; /* when the last greeting was written that has been answered; 0: it has to be greeted anew */
