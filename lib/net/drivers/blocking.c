@@ -1,7 +1,7 @@
 /* blocking.c: a store whose calls return when they are done. See blocking.h.
  *
- * The carrier gets pipes that do not wait; one poll waits for all of them. A server that stalls delays nothing that is
- * for others. */
+ * It is a loop of its own, which ends with the last call. One poll waits for all nodes. So a server that stalls delays
+ * nothing that is for others. The caller's connection waits as it reads. */
 #include "net/drivers/blocking.h"
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -9,166 +9,95 @@
 #include "net/flights/setup.h"
 
 #include <poll.h>
-#include <time.h>
 
 struct blocking {
     struct carrier carrier;
-    redisContext *theirs;           /* the caller's connection, if it is borrowed */
     uint64_t heard_ms;              /* in step: when a node was last ready, or the calls began */
     struct node *waited[NODES_MAX]; /* those that answer or open */
     struct pollfd ready[NODES_MAX];
 };
 
-/* ---- Pipes ----------------------------------------------------------------------------- */
-
-static hibloom_status open_pipe(struct carrier *c, struct node *node, struct error *error)
-{
-    struct connection *connection = node->pipe;
-
-    if (!c->settings->borrowed)
-        return pipes_open(c, node, error);
-    if (connection == NULL)
-        node->pipe = connection = alloc.calloc(1, sizeof *connection);
-    if (connection == NULL)
-        return error_set(error, HIBLOOM_ENOMEM, "out of memory");
-    connection->context = ((struct blocking *)c)->theirs;
-    connection->borrowed = true;
-    node->state = connection_borrow(connection) == HIBLOOM_OK ? NODE_GREETING : NODE_CLOSED;
-    if (node->state == NODE_GREETING)
-        setup_note_network(c, connection->context->fd);
-    return pipes_take_words(connection, error);
-}
-
-static hibloom_status flush(struct carrier *c, struct node *node, struct error *error)
-{
-    struct connection *connection = node->pipe;
-
-    connection->deadline = pipes_deadline(c, node);
-    connection_start_clock(connection);
-    (void)connection_flush(connection);
-    return pipes_take_words(connection, error);
-}
-
-static const struct pipe_class pipes = {open_pipe, pipes_are_alive, pipes_put, pipes_put_long, flush, pipes_close};
+static const struct pipe_class pipes = {pipes_open,     pipes_are_alive, pipes_put,
+                                        pipes_put_long, pipes_flush,     pipes_close};
 
 /* ---- Waiting --------------------------------------------------------------------------- */
 
-/* Returns their number. A Sentinel that is asked comes first. While the client stood still, others may have answered, too:
- * their calls would go on without its answer. */
-static unsigned find_waited(struct blocking *b)
-{
-    const struct topology *t = &b->carrier.topology;
-    unsigned count = 0;
-
-    for (unsigned i = 0; i < t->count; i++) {
-        if (!pipes_wait(t->nodes[i]))
-            continue;
-        unsigned at = count++;
-        if (carrier_checks(&b->carrier, t->nodes[i])) {
-            b->waited[at] = b->waited[0];
-            at = 0;
-        }
-        b->waited[at] = t->nodes[i];
-    }
-    return count;
-}
-
-/* The milliseconds until something that sleeps is sent again. */
-static uint32_t rest_of_sleep(const struct carrier *c)
-{
-    const uint64_t at = events_wake_at(c), now = clock_now_ms();
-
-    return at == 0 || at > now + INT32_MAX ? INT32_MAX : at > now ? (uint32_t)(at - now) : 0;
-}
-
-static bool is_done(const struct blocking *b)
-{
-    return TAILQ_EMPTY(&b->carrier.calls);
-}
-
 /* In step, each node waits for all answers. If none comes for a quarter of the time, a server stands still: the others have
- * the rest. Gives the milliseconds that are left of that. */
-static uint32_t patience_of(const struct blocking *b)
+ * the rest. When is that? 0: never. */
+static uint64_t stalled_at(const struct blocking *b)
 {
     const struct carrier *c = &b->carrier;
-    const uint64_t timeout = c->settings->options.command_timeout_ms;
-    const uint64_t deadline = c->store.base.deadline_ms, all = deadline != 0 && deadline < timeout ? deadline : timeout;
+    const uint64_t timeout = c->settings->options.command_timeout_ms, deadline = c->store.base.deadline_ms;
 
-    if (!c->in_step)
-        return INT32_MAX;
-    const uint64_t end = b->heard_ms + all / 4, now = clock_now_ms();
-    return end > now ? (uint32_t)(end - now) : 0;
+    return c->in_step ? b->heard_ms + (deadline != 0 && deadline < timeout ? deadline : timeout) / 4 : 0;
 }
 
-/* Waits for all nodes at once, or until something that sleeps is sent again, and takes what has come. */
-static void wait_for_some(struct blocking *b)
+/* In milliseconds. */
+static int time_left(const struct blocking *b)
 {
-    const unsigned count = find_waited(b);
-    struct node **waited = b->waited;
-    struct pollfd *ready = b->ready;
-    uint32_t least = rest_of_sleep(&b->carrier);
-    const uint32_t patience = patience_of(b);
+    const uint64_t due = sooner(pipes_due(&b->carrier), stalled_at(b)), now = clock_now_ms();
 
-    if (count == 0) {
-        least = rest_of_sleep(&b->carrier); /* the clock is read last */
-        nanosleep(&(struct timespec){(time_t)(least / 1000), (long)(least % 1000) * 1000000}, NULL);
-        (void)events_tick(&b->carrier);
-        return;
+    return due == 0 || due > now + INT32_MAX ? INT32_MAX : due > now ? (int)(due - now) : 0;
+}
+
+/* Waits for all nodes at once, and takes what has come. `most` are the milliseconds until it goes on without. */
+static void turn(struct blocking *b, int most)
+{
+    struct carrier *c = &b->carrier;
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < c->topology.count; i++) {
+        struct node *node = c->topology.nodes[i];
+        if (!pipes_wait(node))
+            continue;
+        b->waited[count] = node;
+        b->ready[count] = connection_events(node->pipe);
+        pipe_of(node)->watched = b->ready[count++].events;
     }
-    if (b->carrier.settings->borrowed) {
-        pipes_receive(&b->carrier, waited[0], true);
-        return;
-    }
-    for (unsigned i = 0; i < count; i++) {
-        ready[i] = connection_events(waited[i]->pipe);
-        const uint32_t left = pipes_time_left(&b->carrier, waited[i]);
-        least = left < least ? left : least;
-    }
-    const int polled = poll(ready, count, (int)(patience < least ? patience : least));
-    if (polled < 0) /* a signal; overdue answers are seen all the same */
-        for (unsigned i = 0; i < count; i++)
-            ready[i].revents = 0;
+    int polled = 1;
+    if (count > 0 && c->settings->borrowed)
+        b->ready[0].revents = POLLIN;
+    else
+        polled = poll(b->ready, count, most); /* -1: a signal, and nothing has come */
     if (polled > 0) {
         b->heard_ms = clock_now_ms();
-    } else if (patience_of(b) == 0) {
-        b->carrier.in_step = false;
-        events_flush(&b->carrier);
+    } else if (c->in_step && clock_now_ms() >= stalled_at(b)) {
+        c->in_step = false;
+        events_flush(c);
     }
-    for (unsigned i = 0; i < count && !is_done(b); i++) {
-        struct connection *connection = waited[i]->pipe;
-        /* another one's answers may have closed it, or opened it again */
-        if (!pipes_wait(waited[i]) || connection->context == NULL || connection->context->fd != ready[i].fd)
-            continue;
-        pipes_polled(&b->carrier, waited[i], &ready[i], true);
-    }
-    if (!is_done(b) && rest_of_sleep(&b->carrier) == 0)
-        (void)events_tick(&b->carrier);
+    pipes_take_check(c);
+    for (unsigned i = 0; i < count; i++) /* another one's answers may have closed it, or opened it again */
+        if (pipes_wait(b->waited[i]) && pipe_of(b->waited[i])->watched != 0)
+            pipes_take(c, b->waited[i], b->ready[i].revents);
+    (void)events_tick(c);
 }
 
-/* Answers that no call waits for any more. The last call may have ended in the middle of what was read, and more may have
- * come since. A Sentinel's answer among them is not late. */
-static void receive_rest(struct blocking *b)
+/* A borrowed connection is its owner's again once all calls have ended. */
+static void wait_for_all(struct blocking *b)
 {
-    for (unsigned count = b->carrier.settings->borrowed ? 0 : find_waited(b), i = 0; i < count; i++) {
-        struct node *node = b->waited[i];
-        if (!pipes_wait(node)) /* the answers of another one have closed it */
-            continue;
-        struct pollfd ready = connection_events(node->pipe);
-        connection_start_clock(node->pipe); /* nor were they late meanwhile */
-        pipe_of(node)->deadline = 0;
-        if (poll(&ready, 1, 0) > 0)
-            pipes_polled(&b->carrier, node, &ready, false);
-        if (pipes_wait(node))
-            pipes_receive(&b->carrier, node, false);
-    }
-}
+    const struct carrier *c = &b->carrier;
 
-static void return_borrowed(const struct carrier *c)
-{
-    if (!c->settings->borrowed || c->topology.nodes[0]->pipe == NULL) /* it was not needed yet */
+    while (!TAILQ_EMPTY(&c->calls))
+        turn(b, time_left(b));
+    if (!c->settings->borrowed)
         return;
     connection_return(c->topology.nodes[0]->pipe);
     c->topology.nodes[0]->state = NODE_CLOSED;
+}
+
+/* Answers that no call waits for any longer. They were not late meanwhile, nor is a Sentinel's answer among them. */
+static void receive_rest(struct blocking *b)
+{
+    const struct topology *t = &b->carrier.topology;
+    bool any = false;
+
+    for (unsigned i = 0; i < t->count; i++)
+        if (pipes_wait(t->nodes[i])) {
+            connection_start_clock(t->nodes[i]->pipe);
+            any = true;
+        }
+    if (any)
+        turn(b, 0);
 }
 
 static hibloom_status run(struct redis_store *store, struct task *task)
@@ -179,11 +108,9 @@ static hibloom_status run(struct redis_store *store, struct task *task)
 
     receive_rest(b);
     events_begin(c, &call, task);
-    while (!is_done(b))
-        wait_for_some(b);
+    wait_for_all(b);
     const hibloom_status status = events_error(c, &call);
     events_end(c, &call);
-    return_borrowed(c);
     return status;
 }
 
@@ -198,11 +125,9 @@ static void run_all(struct redis_store *store, void (*begin)(void *), void (*end
     c->in_step = true;
     begin(data);
     events_go(c);
-    while (!is_done(b))
-        wait_for_some(b);
+    wait_for_all(b);
     c->in_step = false;
     ended(store);
-    return_borrowed(c);
 }
 
 /* ---- The store ------------------------------------------------------------------------- */
@@ -230,12 +155,19 @@ hibloom_status blocking_make(hibloom_store **out, struct store_settings *setting
         return HIBLOOM_ENOMEM;
     }
     *out = &b->carrier.store.base;
-    b->theirs = theirs;
     b->carrier.store.run = run;
     b->carrier.store.run_all = run_all;
     b->carrier.store.base.free = free_store;
     b->carrier.timed = true;
     if (!setup_make(&b->carrier, settings, &pipes))
         return HIBLOOM_ENOMEM;
-    return theirs != NULL ? HIBLOOM_OK : run(&b->carrier.store, &(struct talk){.step = reach}.task);
+    if (theirs == NULL)
+        return run(&b->carrier.store, &(struct talk){.step = reach}.task);
+    struct connection *connection = alloc.calloc(1, sizeof *connection);
+    if (connection == NULL)
+        return HIBLOOM_ENOMEM;
+    connection->context = theirs;
+    connection->borrowed = true;
+    b->carrier.topology.nodes[0]->pipe = connection;
+    return HIBLOOM_OK;
 }

@@ -243,7 +243,7 @@ static void *take(struct connection *c)
 
 struct pollfd connection_events(const struct connection *c)
 {
-    const short events = c->opening != 0 ? c->opening : (short)(POLLIN | (c->unsent || c->put ? POLLOUT : 0));
+    const short events = c->opening != 0 ? c->opening : (short)(POLLIN | (c->unsent ? POLLOUT : 0));
 
     return (struct pollfd){.fd = c->context->fd, .events = events};
 }
@@ -301,7 +301,7 @@ static void read_some(struct connection *c, void *bulk, size_t room)
         /* less than there was room for: that was all, but over TLS a next record may be here */
         c->readable = c->borrowed || (got > 0 && (got >= READ_BYTES || tls_is_on(c->context)));
         /* the rest makes another event: OpenSSL keeps nothing back, as no record is longer than one read */
-        if (c->watched != 0 && --c->reads == 0)
+        if (--c->reads == 0)
             c->readable = false;
     }
 }
@@ -401,6 +401,7 @@ bool connection_is_alive(struct connection *c)
 
 void connection_put(struct connection *c, const char *bytes, size_t len)
 {
+    c->put = true;
     if (c->alive && redisAppendFormattedCommand(c->context, bytes, len) != REDIS_OK)
         fail(c, HIBLOOM_ENOMEM, "out of memory");
 }
@@ -416,6 +417,7 @@ hibloom_status connection_flush(struct connection *c)
     int done = 0;
     bool stuck = false;
 
+    c->put = false;
     while (c->alive && !done && !stuck) {
         const size_t before = left_to_send(c);
         const int result = write_bytes(c, &done);
@@ -441,22 +443,21 @@ hibloom_status connection_flush(struct connection *c)
     return c->status;
 }
 
-uint32_t connection_time_left(const struct connection *c)
+uint64_t connection_due(const struct connection *c)
 {
-    const uint64_t now = clock_now_ms(), ends = c->sent_ms + c->timeout_ms + 1;
-    const uint64_t until = c->deadline != 0 && c->deadline < ends ? c->deadline : ends;
+    const uint64_t ends = c->sent_ms + c->timeout_ms + 1;
 
-    return until > now ? (uint32_t)(until - now) : 1;
+    return c->deadline != 0 && c->deadline < ends ? c->deadline : ends;
 }
 
-bool connection_polled(struct connection *c, const struct pollfd *ready)
+void connection_polled(struct connection *c, short came)
 {
-    if (c->alive && c->opening != 0 && ready->revents != 0)
+    if (c->alive && c->opening != 0 && came != 0)
         open_on(c);
     /* one that hung up may have answered before */
-    else if (c->unsent && (ready->revents & (POLLOUT | POLLERR | POLLHUP)) == POLLOUT)
+    else if (c->unsent && (came & (POLLOUT | POLLERR | POLLHUP)) == POLLOUT)
         (void)connection_flush(c);
-    c->readable = c->alive && c->opening == 0 && (ready->revents & ~POLLOUT) != 0;
+    c->readable = c->alive && c->opening == 0 && (came & ~POLLOUT) != 0;
     if (c->alive && !c->readable && overdue(c))
         fail_overdue(c, c->ssl != NULL
                             ? "TLS: timed out in the handshake; if this port speaks no TLS, the URI begins with redis, "
@@ -464,16 +465,15 @@ bool connection_polled(struct connection *c, const struct pollfd *ready)
                         : c->opening != 0 ? "timed out connecting"
                         : c->unsent       ? "timed out: the server takes no more commands"
                                           : "timed out waiting for the server");
-    return c->alive;
 }
 
 void connection_close(struct connection *c)
 {
-    if (!c->borrowed && c->context != NULL)
+    if (!c->borrowed) {
         redisFree(c->context);
-    if (!c->borrowed)
         c->context = NULL;
-    c->alive = c->unsent = false;
+    }
+    c->alive = c->unsent = c->put = false;
     c->opening = 0;
     c->ssl = NULL;
     explicit_bzero(&c->reply, sizeof c->reply); /* a spec, with its seed, may be in it */

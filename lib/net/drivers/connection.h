@@ -28,9 +28,9 @@ struct connection {
     bool readable;                              /* there may be unread bytes; always set if borrowed */
     size_t sent;                                /* bytes of a long output buffer that have gone out */
     bool unsent;                                /* commands that were flushed wait for room in the socket */
-    bool put;                                   /* commands wait for the loop's next turn */
-    bool owing;                                 /* answers are to come; kept by a loop only, as these three: */
-    int watched;                                /* events */
+    bool put;                                   /* commands wait to be flushed; */
+    bool owed;                                  /* answers to earlier ones were to come */
+    int watched;                                /* events; 0: it is new, and what has come is of an earlier socket */
     void *slot;                                 /* the loop's own */
     unsigned reads;                             /* of the socket until others have their turn */
     bool begun;                                 /* a part of the next answer was taken */
@@ -66,11 +66,11 @@ void connection_start_clock(struct connection *);
 struct pollfd;
 struct pollfd connection_events(const struct connection *);
 
-/* While it is being made or has answers to come: the milliseconds that its server still has, never 0. */
-uint32_t connection_time_left(const struct connection *);
+/* While it is being made or has answers to come: when its server, or the call, has had its time. */
+uint64_t connection_due(const struct connection *);
 
-/* Takes the events. False: it is dead, or its server has had its time. */
-bool connection_polled(struct connection *, const struct pollfd *);
+/* Takes the events of poll. It is dead then, if its server has had its time. */
+void connection_polled(struct connection *, short came);
 
 /* Receives the next answer, an error too. NULL: it is not here yet; or, where it is no longer alive, none comes. A
  * string's bytes go to `bulk`, if that is not NULL, as far as there is room. With `object` the answer is an object of

@@ -11,8 +11,6 @@
 
 #include <poll.h>
 
-#define READS_AT_ONCE 4u /* of a socket at one event: others wait meanwhile */
-
 /* ---- In and out -------------------------------------------------------------------- */
 
 void looped_enter(struct looped *l)
@@ -40,17 +38,6 @@ static bool watch(struct looped *l, struct connection *connection, int events)
     return l->loop.watch(l->loop.data, connection->context->fd, events, &connection->slot, l->store) == 0;
 }
 
-/* While a server owes answers, further commands give it no more time. */
-static hibloom_status flush(struct carrier *c, struct node *node, struct error *error)
-{
-    struct connection *connection = node->pipe;
-
-    if (!connection->owing)
-        connection_start_clock(connection);
-    connection->owing = connection->put = true;
-    return pipes_take_words(connection, error);
-}
-
 /* The loop forgets the socket before it is closed. */
 static void close_pipe(struct carrier *c, struct node *node)
 {
@@ -61,35 +48,9 @@ static void close_pipe(struct carrier *c, struct node *node)
     pipes_close(c, node);
 }
 
-const struct pipe_class loop_pipes = {pipes_open, pipes_are_alive, pipes_put, pipes_put_long, flush, close_pipe};
+const struct pipe_class loop_pipes = {pipes_open, pipes_are_alive, pipes_put, pipes_put_long, pipes_flush, close_pipe};
 
 /* ---- Events ------------------------------------------------------------------------ */
-
-static bool is_open(const struct node *node)
-{
-    return node->state != NODE_CLOSED && node->pipe != NULL && pipe_of(node)->context != NULL;
-}
-
-/* A connection that nobody uses has something to say: TLS's own messages, or the server has hung up. */
-static void take_events(struct looped *l, struct node *node, short came)
-{
-    struct connection *connection = node->pipe;
-
-    if (!pipes_wait(node)) {
-        if ((came & ~POLLOUT) == 0 || connection_is_alive(connection))
-            return;
-        events_lost(&l->carrier, node, HIBLOOM_EIO, "the connection was closed");
-        return;
-    }
-    const uint64_t answers = connection->answers;
-    connection->reads = READS_AT_ONCE;
-    pipes_polled(&l->carrier, node, &(struct pollfd){.revents = came}, false);
-    if (!is_open(node) || connection->opening != 0)
-        return;
-    if (connection->answers != answers)
-        connection_start_clock(connection);
-    connection->owing = connection->owing && node->sent.first != NULL;
-}
 
 /* Reads come first: a server that hung up may have answered before. */
 static short poll_events(int events)
@@ -102,23 +63,13 @@ static int loop_events(short events)
     return ((events & POLLIN) != 0 ? HIBLOOM_READ : 0) | ((events & POLLOUT) != 0 ? HIBLOOM_WRITE : 0);
 }
 
-/* Writes what was put. False: there was nothing. */
-static bool write_put(struct looped *l)
+/* False: there is nothing to write. */
+static bool writes(struct carrier *c)
 {
-    struct carrier *c = &l->carrier;
-    bool any = false;
+    const uint64_t before = c->store.server.stats.round_trips;
 
     events_flush(c);
-    for (unsigned i = 0; i < c->topology.count; i++) {
-        struct node *node = c->topology.nodes[i];
-        if (!is_open(node) || !pipe_of(node)->put)
-            continue;
-        any = true;
-        pipe_of(node)->put = false;
-        if (connection_flush(pipe_of(node)) != HIBLOOM_OK)
-            pipes_lose(c, node);
-    }
-    return any;
+    return c->store.server.stats.round_trips != before;
 }
 
 void looped_settle(struct looped *l)
@@ -129,20 +80,7 @@ void looped_settle(struct looped *l)
         l->unsettled = false;
         if (!l->closing)
             l->settled(l);
-    } while (!l->closing && l->loop.watch != NULL && write_put(l));
-}
-
-/* A Sentinel may have answered while the program computed. A loop may ring its timer first, or read another socket. False: a
- * connection was made meanwhile. It may have the number of a socket that the loop tells of, and that was closed. */
-static bool take_check(struct looped *l)
-{
-    struct carrier *c = &l->carrier;
-    struct node *const asked = c->locate.at;
-    const uint64_t connections = c->store.server.stats.connections;
-
-    if (asked != NULL && carrier_checks(c, asked) && is_open(asked) && node_owes(asked))
-        take_events(l, asked, POLLIN);
-    return c->store.server.stats.connections == connections;
+    } while (!l->closing && l->loop.watch != NULL && writes(&l->carrier));
 }
 
 void looped_ready(struct looped *l, int fd, int events)
@@ -152,13 +90,16 @@ void looped_ready(struct looped *l, int fd, int events)
     looped_enter(l);
     if (fd < 0)
         l->armed_ms = 0;
-    const bool same = take_check(l); /* else the loop tells again of what is still so */
-    for (unsigned i = 0; (same || fd < 0) && i < c->topology.count; i++) {
+    pipes_take_check(c);
+    for (unsigned i = 0; i < c->topology.count; i++) {
         struct node *node = c->topology.nodes[i];
-        if (is_open(node) && (fd < 0 || pipe_of(node)->context->fd == fd)) {
-            take_events(l, node, fd < 0 ? 0 : poll_events(events));
-            if (fd >= 0)
-                break;
+        if (node->state == NODE_CLOSED)
+            continue;
+        if (fd < 0) {
+            pipes_take(c, node, 0);
+        } else if (pipe_of(node)->context->fd == fd && pipe_of(node)->watched != 0) {
+            pipes_take(c, node, poll_events(events));
+            break;
         }
     }
     looped_settle(l);
@@ -167,32 +108,20 @@ void looped_ready(struct looped *l, int fd, int events)
 
 /* ---- What the loop waits for --------------------------------------------------------- */
 
-static uint64_t sooner(uint64_t one, uint64_t other)
-{
-    return one == 0 || (other != 0 && other < one) ? other : one;
-}
-
-/* Sockets. Returns when the first server has had its time; 0: none has anything to do. */
-static uint64_t watch_all(struct looped *l, uint64_t now)
+static void watch_all(struct looped *l)
 {
     struct carrier *c = &l->carrier;
-    uint64_t due = 0;
 
     for (unsigned i = 0; i < c->topology.count; i++) {
         struct node *node = c->topology.nodes[i];
-        if (!is_open(node))
+        if (node->state == NODE_CLOSED)
             continue;
-        struct connection *connection = pipe_of(node);
-        const short events = connection_events(connection).events;
-        connection->owing = connection->owing && node->sent.first != NULL; /* what lacked memory was never written */
-        if (!watch(l, connection, loop_events(events) | (node->unwritten != NULL ? HIBLOOM_WRITE : 0))) {
-            events_lost(c, node, HIBLOOM_EIO, "the event loop does not take the connection");
-            l->unsettled = true;
-        } else if (pipes_wait(node)) {
-            due = sooner(due, now + pipes_time_left(c, node));
-        }
+        const int events = loop_events(connection_events(node->pipe).events);
+        if (watch(l, node->pipe, events | (node->unwritten != NULL ? HIBLOOM_WRITE : 0)))
+            continue;
+        events_lost(c, node, HIBLOOM_EIO, "the event loop does not take the connection");
+        l->unsettled = true;
     }
-    return due;
 }
 
 /* A timer that is set too early rings once for nothing, which is cheaper than to set it again for each answer. */
@@ -206,8 +135,8 @@ void looped_watch(struct looped *l)
         return;
     }
     const uint64_t now = clock_now_ms();
-    uint64_t due = watch_all(l, now);
-    due = sooner(due, events_wake_at(&l->carrier));
+    watch_all(l);
+    uint64_t due = pipes_due(&l->carrier);
     if (l->unsettled || !TAILQ_EMPTY(&l->carrier.ended))
         due = now;
     if (due == 0 || (l->armed_ms != 0 && l->armed_ms <= due))

@@ -6,54 +6,9 @@
 
 #include <poll.h>
 
-hibloom_status pipes_take_words(const struct connection *connection, struct error *error)
-{
-    if (connection->status != HIBLOOM_OK)
-        *error = connection->error;
-    return connection->status;
-}
+#define READS_AT_ONCE 4u /* of a socket at one event: others wait meanwhile */
 
-hibloom_status pipes_open(struct carrier *c, struct node *node, struct error *error)
-{
-    if (node->pipe == NULL)
-        node->pipe = alloc.calloc(1, sizeof(struct connection));
-    if (node->pipe == NULL)
-        return error_set(error, HIBLOOM_ENOMEM, "out of memory");
-    if (connection_open(pipe_of(node), c->settings, node->host, node->port) == HIBLOOM_OK) {
-        node->state = NODE_OPENING;
-        return HIBLOOM_OK;
-    }
-    connection_close(pipe_of(node));
-    return pipes_take_words(pipe_of(node), error);
-}
-
-bool pipes_are_alive(struct node *node)
-{
-    return pipe_of(node)->borrowed || connection_is_alive(pipe_of(node));
-}
-
-void pipes_put(struct node *node, const char *bytes, size_t len)
-{
-    connection_put(pipe_of(node), bytes, len);
-}
-
-void pipes_put_long(struct node *node, const struct flight *flight)
-{
-    connection_put(pipe_of(node), flight->bytes, flight->len);
-    connection_put(pipe_of(node), flight->exchange.payload, flight->exchange.payload_len);
-    connection_put(pipe_of(node), "\r\n", 2);
-}
-
-void pipes_close(struct carrier *c, struct node *node)
-{
-    if (node->pipe != NULL)
-        connection_close(pipe_of(node));
-}
-
-bool pipes_wait(const struct node *node)
-{
-    return node->state == NODE_OPENING || node_owes(node);
-}
+/* ---- Deadlines ------------------------------------------------------------------------- */
 
 /* No call waits for a greeting, nor for WAIT, but for what is before and behind them. */
 static const struct flight *first_of(const struct flights *flights)
@@ -65,8 +20,9 @@ static const struct flight *first_of(const struct flights *flights)
     return flight;
 }
 
-/* All calls wait in a search for the locations, and none for a check. */
-uint64_t pipes_deadline(const struct carrier *c, const struct node *node)
+/* The deadline of the call that has waited longest for the node; 0: none. All calls wait in a search for the locations, and none for a
+ * check. */
+static uint64_t deadline_of(const struct carrier *c, const struct node *node)
 {
     const struct flight *flight = first_of(&node->touched);
 
@@ -78,13 +34,96 @@ uint64_t pipes_deadline(const struct carrier *c, const struct node *node)
     return call != NULL && !carrier_checks(c, node) ? call_deadline(c, call) : 0;
 }
 
-uint32_t pipes_time_left(const struct carrier *c, struct node *node)
+/* ---- Pipes ----------------------------------------------------------------------------- */
+
+static hibloom_status take_words(const struct connection *connection, struct error *error)
 {
-    pipe_of(node)->deadline = pipes_deadline(c, node);
-    return connection_time_left(pipe_of(node));
+    if (connection->status != HIBLOOM_OK)
+        *error = connection->error;
+    return connection->status;
 }
 
-void pipes_lose(struct carrier *c, struct node *node)
+hibloom_status pipes_open(struct carrier *c, struct node *node, struct error *error)
+{
+    if (node->pipe == NULL)
+        node->pipe = alloc.calloc(1, sizeof(struct connection));
+    struct connection *connection = node->pipe;
+    if (connection == NULL)
+        return error_set(error, HIBLOOM_ENOMEM, "out of memory");
+    if (connection->borrowed && connection_borrow(connection) == HIBLOOM_OK) {
+        node->state = NODE_GREETING;
+        setup_note_network(c, connection->context->fd);
+    } else if (!connection->borrowed &&
+               connection_open(connection, c->settings, node->host, node->port) == HIBLOOM_OK) {
+        node->state = NODE_OPENING;
+    } else {
+        connection_close(connection);
+    }
+    return take_words(connection, error);
+}
+
+bool pipes_are_alive(struct node *node)
+{
+    return pipe_of(node)->borrowed || connection_is_alive(pipe_of(node));
+}
+
+void pipes_put(struct node *node, const char *bytes, size_t len)
+{
+    struct connection *connection = node->pipe;
+
+    if (!connection->put)
+        connection->owed = node_owes(node);
+    connection_put(connection, bytes, len);
+}
+
+void pipes_put_long(struct node *node, const struct flight *flight)
+{
+    pipes_put(node, flight->bytes, flight->len);
+    connection_put(pipe_of(node), flight->exchange.payload, flight->exchange.payload_len);
+    connection_put(pipe_of(node), "\r\n", 2);
+}
+
+/* On a loop calls overlap. While a server owes answers, further commands give it no time; each answer does. */
+hibloom_status pipes_flush(struct carrier *c, struct node *node, struct error *error)
+{
+    if (!c->by_turns || !pipe_of(node)->owed)
+        connection_start_clock(pipe_of(node));
+    pipe_of(node)->deadline = deadline_of(c, node);
+    (void)connection_flush(pipe_of(node));
+    return take_words(pipe_of(node), error);
+}
+
+void pipes_close(struct carrier *c, struct node *node)
+{
+    if (node->pipe != NULL)
+        connection_close(pipe_of(node));
+}
+
+/* ---- Waiting --------------------------------------------------------------------------- */
+
+bool pipes_wait(const struct node *node)
+{
+    return node->state == NODE_OPENING || node_owes(node);
+}
+
+uint64_t pipes_due(const struct carrier *c)
+{
+    uint64_t due = events_wake_at(c);
+
+    for (unsigned i = 0; i < c->topology.count; i++) {
+        struct node *node = c->topology.nodes[i];
+        if (!pipes_wait(node))
+            continue;
+        pipe_of(node)->deadline = deadline_of(c, node);
+        due = sooner(due, connection_due(node->pipe));
+    }
+    return due;
+}
+
+/* ---- Events ---------------------------------------------------------------------------- */
+
+/* It is dead, for the reason that it has. */
+static void lose(struct carrier *c, struct node *node)
 {
     const struct error error = pipe_of(node)->error; /* it may be opened again meanwhile */
 
@@ -92,11 +131,11 @@ void pipes_lose(struct carrier *c, struct node *node)
     events_lost(c, node, pipe_of(node)->status, error.words);
 }
 
-void pipes_receive(struct carrier *c, struct node *node, bool until_idle)
+static void receive(struct carrier *c, struct node *node)
 {
     struct connection *connection = pipe_of(node);
 
-    while (node_owes(node) && !(until_idle && TAILQ_EMPTY(&c->calls))) {
+    while (node_owes(node)) {
         const struct exchange *exchange = &node->sent.first->exchange;
         redisReply *object = NULL, **wanted = events_wants_object(node) ? &object : NULL;
         void *bulk = flight_takes_bulk(node->sent.first) ? exchange->bulk : NULL;
@@ -109,23 +148,43 @@ void pipes_receive(struct carrier *c, struct node *node, bool until_idle)
         if (object != NULL)
             freeReplyObject(object);
     }
-    if (!connection->alive && node->sent.first != NULL)
-        pipes_lose(c, node);
 }
 
-void pipes_polled(struct carrier *c, struct node *node, const struct pollfd *ready, bool until_idle)
+/* A connection that nobody uses has something to say: TLS's own messages, or the server has hung up. */
+static void take_unasked(struct carrier *c, struct node *node, short came)
+{
+    if ((came & ~POLLOUT) != 0 && !connection_is_alive(node->pipe))
+        events_lost(c, node, HIBLOOM_EIO, "the connection was closed");
+}
+
+void pipes_take(struct carrier *c, struct node *node, short came)
 {
     struct connection *connection = pipe_of(node);
+    const uint64_t answers = connection->answers;
 
-    connection->deadline = pipes_deadline(c, node);
-    const bool alive = connection_polled(connection, ready);
-    if (node->state != NODE_OPENING) {
-        if (!alive || connection->readable)
-            pipes_receive(c, node, until_idle);
-    } else if (!alive) {
-        pipes_lose(c, node);
-    } else if (connection->opening == 0) { /* there may be words of the server already: they wait */
-        setup_note_network(c, pipe_of(node)->context->fd);
+    if (!pipes_wait(node)) {
+        take_unasked(c, node, came);
+        return;
+    }
+    connection->deadline = deadline_of(c, node);
+    connection->reads = READS_AT_ONCE;
+    connection_polled(connection, came);
+    if (node->state != NODE_OPENING && connection->readable) {
+        receive(c, node);
+    } else if (node->state == NODE_OPENING && connection->alive && connection->opening == 0) {
+        setup_note_network(c, connection->context->fd); /* there may be words of the server already: they wait */
         events_opened(c, node);
     }
+    if (!connection->alive && node->state != NODE_CLOSED)
+        lose(c, node);
+    else if (c->by_turns && node_owes(node) && connection->answers > answers)
+        connection_start_clock(connection);
+}
+
+void pipes_take_check(struct carrier *c)
+{
+    struct node *const asked = c->locate.at;
+
+    if (asked != NULL && carrier_checks(c, asked) && node_owes(asked))
+        pipes_take(c, asked, POLLIN);
 }

@@ -1,11 +1,10 @@
-/* pipes.h: connections of ours as the pipes of a carrier. Both drivers use them: they differ only in how they wait. */
+/* pipes.h: connections of ours, or the caller's that blocks, as the pipes of a carrier. Both drivers use them: they differ
+ * only in how they wait. */
 #ifndef HIBLOOM_PIPES_H
 #define HIBLOOM_PIPES_H
 
 #include "net/drivers/connection.h"
 #include "net/flights/events.h"
-
-struct pollfd;
 
 static inline struct connection *pipe_of(const struct node *node)
 {
@@ -17,24 +16,23 @@ hibloom_status pipes_open(struct carrier *, struct node *, struct error *);
 bool pipes_are_alive(struct node *);
 void pipes_put(struct node *, const char *bytes, size_t len);
 void pipes_put_long(struct node *, const struct flight *);
+hibloom_status pipes_flush(struct carrier *, struct node *, struct error *);
 void pipes_close(struct carrier *, struct node *);
-hibloom_status pipes_take_words(const struct connection *, struct error *); /* its status */
 
-/* Is there anything to wait for? */
+static inline uint64_t sooner(uint64_t one, uint64_t other) /* 0: never */
+{
+    return one == 0 || (other != 0 && other < one) ? other : one;
+}
+
+/* Is there anything to wait for? Until when at most, for all nodes and for what sleeps? 0: for ever. */
 bool pipes_wait(const struct node *);
+uint64_t pipes_due(const struct carrier *);
 
-/* The deadline of the call that has waited longest for the node; 0: none. Of the server, the milliseconds that are left. */
-uint64_t pipes_deadline(const struct carrier *, const struct node *);
-uint32_t pipes_time_left(const struct carrier *, struct node *);
+/* Takes the events of poll for an open node, and all answers that are here. Without any: is its time over? */
+void pipes_take(struct carrier *, struct node *, short came);
 
-/* Takes the events of poll for a node that waits, without any: is its time over? With `until_idle` it ends early once no
- * call is under way. */
-void pipes_polled(struct carrier *, struct node *, const struct pollfd *, bool until_idle);
-
-/* It is dead, for the reason that it has. */
-void pipes_lose(struct carrier *, struct node *);
-
-/* Takes all answers that are here. */
-void pipes_receive(struct carrier *, struct node *, bool until_idle);
+/* Takes a Sentinel's answer to a check. It comes before all events: while the client stood still, others may have answered,
+ * too, and their calls would go on without it. */
+void pipes_take_check(struct carrier *);
 
 #endif
