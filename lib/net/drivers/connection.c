@@ -469,7 +469,11 @@ void connection_polled(struct connection *c, short came)
 
 void connection_close(struct connection *c)
 {
-    if (!c->borrowed) {
+    if (c->borrowed && c->put)
+        fail(c, HIBLOOM_ENOMEM, "out of memory");
+    if (c->borrowed) {
+        connection_return(c);
+    } else {
         redisFree(c->context);
         c->context = NULL;
     }

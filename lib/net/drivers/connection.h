@@ -77,7 +77,7 @@ void connection_polled(struct connection *, short came);
  * hiredis instead, to be freed by freeReplyObject, and what is returned says nothing. */
 struct reply *connection_receive(struct connection *, redisReply **object, void *bulk, size_t room);
 
-/* Closes it unless borrowed. */
+/* Closes it. One that is borrowed is returned; if its owner would send our commands, it is dead for the owner. */
 void connection_close(struct connection *);
 
 #endif
