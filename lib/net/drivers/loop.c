@@ -117,7 +117,7 @@ static void watch_all(struct looped *l)
         if (node->state == NODE_CLOSED)
             continue;
         const int events = loop_events(connection_events(node->pipe).events);
-        if (watch(l, node->pipe, events | (node->unwritten != NULL ? HIBLOOM_WRITE : 0)))
+        if (watch(l, node->pipe, events | (node->unwritten_bytes > 0 ? HIBLOOM_WRITE : 0)))
             continue;
         events_lost(c, node, HIBLOOM_EIO, "the event loop does not take the connection");
         l->unsettled = true;

@@ -29,7 +29,7 @@ static uint64_t deadline_of(const struct carrier *c, const struct node *node)
     if (flight == NULL)
         flight = first_of(&node->sent);
     if (flight == NULL)
-        flight = first_of(&node->pending);
+        flight = first_of(&node->unwritten);
     const struct call *call = flight != NULL && flight->call != NULL ? flight->call : TAILQ_FIRST(&c->calls);
     return call != NULL && !carrier_checks(c, node) ? call_deadline(c, call) : 0;
 }

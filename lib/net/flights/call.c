@@ -167,23 +167,23 @@ void call_begin_drop(struct carrier *c, struct call *call)
         call_end_flight(c, flight);
 }
 
-static void drop_pending(struct carrier *c, struct flights *pending)
+static void drop_unwritten(struct carrier *c, struct flights *unwritten)
 {
     struct flights all = {0};
 
-    flights_join(&all, pending);
+    flights_join(&all, unwritten);
     for (struct flight *flight; (flight = flights_take(&all)) != NULL;)
         if (flight->call != NULL && flight->call->drops)
             call_end_flight(c, flight);
         else
-            flights_put(pending, flight);
+            flights_put(unwritten, flight);
 }
 
 /* A hundred thousand calls may wait for a connection. So their flights are gone through once for all. */
 void call_end_drops(struct carrier *c)
 {
     for (unsigned i = 0; i < c->topology.count; i++)
-        drop_pending(c, &c->topology.nodes[i]->pending);
+        drop_unwritten(c, &c->topology.nodes[i]->unwritten);
     for (struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls))
         call->drops = false;
 }
@@ -217,18 +217,6 @@ static void tell_refusal(struct flight *flight)
     }
     reply.text_len = (size_t)snprintf(reply.text, sizeof reply.text, "%s", flight->words);
     task_reply(task, flight->exchange.tag, flight->index++, &reply);
-}
-
-/* Lost, it may have been carried out, and may not be again. */
-static void fail_in_doubt(struct carrier *c, struct flight *flight, struct node *node, hibloom_status status,
-                          const char *words)
-{
-    struct error error;
-
-    (void)error_set(&error, status, "%s; the removes in flight may have been carried out, and are not sent again",
-                    words);
-    call_give_up(c, flight->call, node, status, error.words);
-    call_end_flight(c, flight);
 }
 
 /* It is not sent again. */
@@ -280,6 +268,7 @@ void call_flight_failed(struct carrier *c, struct flight *flight, struct node *n
                            !task_has_failed(call->task) && has_time(call);
     const bool doubtful = lost && !flight->proving;
     const char *const why = words != NULL ? words : flight->words;
+    struct error doubt;
 
     flight_end_proof(flight);
     if (flight->kind == FLIGHT_TOUCH && hibloom_is_retryable(status)) { /* replicas_may_end takes it for a restart */
@@ -292,7 +281,9 @@ void call_flight_failed(struct carrier *c, struct flight *flight, struct node *n
         return;
     }
     if (lost && flight->exchange.once) {
-        fail_in_doubt(c, flight, node, status, words);
+        (void)error_set(&doubt, status, "%s; the removes in flight may have been carried out, and are not sent again",
+                        words);
+        fail_for_good(c, flight, node, status, doubt.words);
         return;
     }
     if (!elsewhere && (!hibloom_is_retryable(status) || is_final(c, node) || !call_may_retry(c, call))) {

@@ -28,10 +28,10 @@ struct call {
     unsigned late;     /* 1: its answer was old at the read; 2: the next one, too: the server is slow */
     unsigned attempts; /* to send again, since the last answer */
     unsigned tried;    /* for the error's words: sendings of what it failed of; 0: one */
-    unsigned sent;     /* flights that went to a connection; those that wait for its greeting did not */
     unsigned flights;  /* so many were made; */
     unsigned alive;    /* those that have not ended */
     unsigned replicas_left; /* nodes whose answer to WAIT is to come */
+    bool sent : 1;          /* a flight of it was written */
     bool wait_asked : 1;    /* WAIT was sent, at the end */
     bool keeps : 1;         /* it was sent in the middle; */
     bool unkept : 1;        /* and then a server was lost: the task fails, so that it ends and begins again */

@@ -24,14 +24,6 @@ void carrier_note_demoted(struct carrier *c, struct node *node)
     node->leave = node->leave || !c->settings->borrowed;
 }
 
-/* Calls wait once a second, and so for this node, too. */
-void carrier_note_asked(struct carrier *c, uint64_t now)
-{
-    c->locate.asked_ns = now;
-    if (now > c->locate.began_ns + CHECK_NS)
-        c->locate.began_ns = 0;
-}
-
 const char *carrier_where(const struct carrier *c, const struct node *node, char *buf, size_t size)
 {
     if (c->settings->borrowed)

@@ -59,8 +59,7 @@ struct locate {
     struct pause pause;    /* before the next one */
     uint64_t round;        /* it asks each node once */
     unsigned asked;        /* nodes in this round */
-    uint64_t began_ns;     /* since then calls wait for the check; 0: its question is not written yet */
-    uint64_t asked_ns;     /* when the last question was written */
+    uint64_t asked_ns;     /* when the last question was written, or its node opened; 0: not yet */
     uint64_t took_ns;      /* a Sentinel to answer the last one; 0: none has */
     uint64_t checked_ns;   /* when the last answered question was written, or a round ended without an answer */
     hibloom_status status; /* why the last node gave no answer, */
@@ -109,9 +108,6 @@ static inline bool carrier_checks(const struct carrier *c, const struct node *no
 /* A server may have another place now. The node is of no use, so its slots, or the office of the master, may. */
 void carrier_note_stale(struct carrier *);
 void carrier_note_lost(struct carrier *, const struct node *);
-
-/* A node is asked for the locations; or it was greeted, and the question goes out only now. */
-void carrier_note_asked(struct carrier *, uint64_t now);
 
 /* It takes no writes any more. Another one is the primary, also for the next call: a map names it, or the name in the URI
  * leads there. */

@@ -66,11 +66,11 @@ static void fail_astray(struct carrier *c, struct call *call)
  * call itself. */
 static uint64_t end_of_patience_ns(const struct carrier *c, const struct call *call, uint64_t now)
 {
-    const uint64_t began = c->locate.began_ns != 0 ? c->locate.began_ns : now, deadline = call->deadline * 1000000;
-    const uint64_t half = deadline > began ? (deadline - began) / 2 : 0, far = PATIENCE_NS + 2 * c->locate.took_ns;
+    const uint64_t asked = c->locate.asked_ns != 0 ? c->locate.asked_ns : now, deadline = call->deadline * 1000000;
+    const uint64_t half = deadline > asked ? (deadline - asked) / 2 : 0, far = PATIENCE_NS + 2 * c->locate.took_ns;
     const uint64_t patience = far < MOST_PATIENCE_NS ? far : MOST_PATIENCE_NS;
 
-    return began + (call->deadline != 0 && half < patience ? half : patience);
+    return asked + (call->deadline != 0 && half < patience ? half : patience);
 }
 
 /* A former master may not know for ten seconds that another one has taken over, and answer as before. So Sentinels are
@@ -80,18 +80,15 @@ static bool is_current(const struct carrier *c)
     return !c->locate.stale && (!c->topology.sentinels || clock_now_ns() <= c->locate.checked_ns + CHECK_NS);
 }
 
-/* Has it waited for the check? If Sentinels stand still, the last answer holds. */
-static bool has_waited(const struct carrier *c, const struct call *call)
-{
-    const uint64_t now = clock_now_ns();
-
-    return !c->locate.stale && c->locate.asking && now >= end_of_patience_ns(c, call, now);
-}
-
-/* Are the locations known, as far as a node may be asked just now? */
+/* Are the locations known, as far as a node may be asked just now? If Sentinels stand still, the last answer holds. */
 static bool may_send(const struct carrier *c, const struct call *call)
 {
-    return is_current(c) || has_waited(c, call) || (c->locate.knows && call_must_pause(c, &c->locate.pause));
+    if (is_current(c))
+        return true;
+    if (c->locate.stale)
+        return c->locate.knows && call_must_pause(c, &c->locate.pause);
+    const uint64_t now = clock_now_ns();
+    return c->locate.asking && now >= end_of_patience_ns(c, call, now);
 }
 
 static hibloom_status ask(struct carrier *c, struct node *node, struct error *error)
@@ -103,7 +100,7 @@ static hibloom_status ask(struct carrier *c, struct node *node, struct error *er
     c->locate.sound = true;
     if (flight == NULL)
         return error_set(error, HIBLOOM_ENOMEM, "out of memory");
-    carrier_note_asked(c, clock_now_ns());
+    c->locate.asked_ns = 0;
     const hibloom_status status = node_send_flight(c, node, flight, error);
     if (status != HIBLOOM_OK)
         flight_free(&c->pool, flight);
@@ -170,7 +167,6 @@ static void begin_asking(struct carrier *c)
     if (c->locate.asking)
         return;
     c->locate.asking = true;
-    c->locate.began_ns = 0;
     c->locate.round++;
     c->locate.asked = 0;
     c->locate.hopeless = false;
@@ -181,18 +177,12 @@ static void begin_asking(struct carrier *c)
 void dispatch_ask_on(struct carrier *c)
 {
     struct node *const at = c->locate.at;
-    const bool written = c->locate.began_ns != 0;
 
-    if (at != NULL && written && carrier_checks(c, at) && clock_now_ns() > c->locate.asked_ns + CHECK_NS)
+    if (at != NULL && carrier_checks(c, at) && c->locate.asked_ns != 0 &&
+        clock_now_ns() > c->locate.asked_ns + CHECK_NS)
         node_lose(c, at, HIBLOOM_ETIMEDOUT, "timed out waiting for the server");
     if (carrier_must_ask_on(c))
         ask_next(c);
-}
-
-void dispatch_note_written(struct carrier *c)
-{
-    if (c->locate.asking && c->locate.began_ns == 0)
-        c->locate.began_ns = c->locate.asked_ns = clock_now_ns();
 }
 
 /* ---- What goes out ---------------------------------------------------------------------------------- */
@@ -250,7 +240,9 @@ void dispatch_call(struct carrier *c, struct call *call)
  * still. */
 void dispatch_recall(struct carrier *c, struct node *node)
 {
-    if (!c->topology.sentinels || node->unwritten == NULL || is_current(c))
+    if (c->locate.at == node && c->locate.asked_ns == 0) /* before, a loop's program may have computed */
+        c->locate.asked_ns = clock_now_ns();
+    if (!c->topology.sentinels || node->unwritten_bytes == 0 || is_current(c))
         return;
     struct flights unwritten = node_take_unwritten(node);
     for (struct flight *flight; (flight = flights_take(&unwritten)) != NULL;)
@@ -375,21 +367,12 @@ static void take_last(struct carrier *c, struct node *node, struct flight *fligh
         call->slow_ns = clock_now_ns() - flight->sent_ns;
         if (good) { /* there, and not on another connection, which would have to be proven again */
             node_send(c, node, flight);
-            if (!node->sent.first->proving) /* a proof ages; but those of several calls are answered together */
+            if (!node_owes(node) || !node->sent.first->proving) /* it ages; but those of several calls come together */
                 node_hurry(node);
         } else {
             call_end_flight(c, flight);
         }
     }
-}
-
-/* A loss before the first command was done is no loss of this call. */
-static void note_carried_out(const struct carrier *c, struct call *call, const struct node *node)
-{
-    if (call->nodes == 0)
-        call->restarts = c->store.server.stats.restarts;
-    call->nodes |= UINT64_C(1) << node->number % 64;
-    replicas_note_node(c, call, node);
 }
 
 bool dispatch_take_reply(struct carrier *c, struct node *node, struct flight *flight, struct reply *reply)
@@ -399,7 +382,7 @@ bool dispatch_take_reply(struct carrier *c, struct node *node, struct flight *fl
     bool good = true;
 
     if (!refused && !flight->proving && !(flight->exchange.proof && reply->type == REDIS_REPLY_STRING))
-        note_carried_out(c, flight->call, node);
+        replicas_note_node(c, flight->call, node);
     if (refusal == REFUSAL_MASTERDOWN)
         carrier_note_lost(c, node);
     if (refusal == REFUSAL_READONLY && !is_passed_over(c, flight->call, refusal))
@@ -426,13 +409,16 @@ static hibloom_status explain_location(const struct carrier *c, const redisReply
     return settings_explain(c->settings, wrong, error);
 }
 
-void dispatch_take_location(struct carrier *c, const struct node *node, uint32_t index, bool last,
-                            const redisReply *reply)
+void dispatch_take_location(struct carrier *c, struct node *node, struct flight *flight, const redisReply *reply)
 {
+    const uint32_t index = flight->index++;
+    const bool last = flight->index == flight->exchange.replies;
     char where[WHERE_SIZE];
     struct error error;
     bool took_over = false;
 
+    if (last)
+        flight_free(&c->pool, flights_take(&node->sent));
     if (c->topology.clustered)
         node_close_dead(c);
     const char *wrong = topology_take(&c->topology, node, index, reply, &took_over);

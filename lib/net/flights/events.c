@@ -111,8 +111,6 @@ static void flush(struct carrier *c)
     const bool waits = c->in_step && some_node_owes(c);
     struct error error;
 
-    if (!waits)
-        dispatch_note_written(c);
     for (unsigned i = 0; i < c->topology.count; i++) {
         struct node *node = c->topology.nodes[i];
         if (waits && node->unwritten_bytes < UNWRITTEN_MOST)
@@ -120,7 +118,7 @@ static void flush(struct carrier *c)
         dispatch_recall(c, node);
         node_greet_again(c, node); /* touches that wait for the answer need no WAIT yet */
         replicas_wait(c, node);
-        if (node->unwritten == NULL) {
+        if (node->unwritten_bytes == 0) {
             node_close_unused(c, node);
             continue;
         }
@@ -234,7 +232,6 @@ void events_end(struct carrier *c, struct call *call)
 
 void events_opened(struct carrier *c, struct node *node)
 {
-    node->state = NODE_GREETING;
     if (node_greet(c, node) != HIBLOOM_OK)
         node_lose(c, node, HIBLOOM_ENOMEM, "out of memory");
     settle(c);
@@ -243,16 +240,6 @@ void events_opened(struct carrier *c, struct node *node)
 bool events_wants_object(const struct node *node)
 {
     return node->sent.first->kind == FLIGHT_GREETING || node->sent.first->kind == FLIGHT_LOCATE;
-}
-
-static void take_location(struct carrier *c, struct node *node, struct flight *flight, const redisReply *object)
-{
-    const uint32_t index = flight->index++;
-    const bool last = flight->index == flight->exchange.replies;
-
-    if (last)
-        flight_free(&c->pool, flights_take(&node->sent));
-    dispatch_take_location(c, node, index, last, object);
 }
 
 void events_reply(struct carrier *c, struct node *node, struct reply *reply, const redisReply *object)
@@ -270,7 +257,7 @@ void events_reply(struct carrier *c, struct node *node, struct reply *reply, con
             return;
         break;
     case FLIGHT_GREETING: node_take_greeting(c, node, flight, object); break;
-    case FLIGHT_LOCATE: take_location(c, node, flight, object); break;
+    case FLIGHT_LOCATE: dispatch_take_location(c, node, flight, object); break;
     case FLIGHT_WAIT:
     case FLIGHT_TOUCH: replicas_take(c, node, reply); break;
     }

@@ -20,23 +20,28 @@ static void shut(struct carrier *c, struct node *node)
     c->pipes->close(c, node);
     node->state = NODE_CLOSED;
     node->waits = node->wants_wait = false;
-    node->unwritten = NULL;
     node->unwritten_bytes = 0;
+}
+
+/* Need it not wait for a greeting? A flight whose guard was just answered goes before the next one: behind it the proof
+ * would be old again, and so on. */
+static bool goes(const struct node *node, const struct flight *flight)
+{
+    return node->state == NODE_READY || flight->kind == FLIGHT_GREETING ||
+           (node->state == NODE_GREETING && node->greeting.again && flight_is_proven(flight));
 }
 
 void node_send(struct carrier *c, struct node *node, struct flight *flight)
 {
-    if (flight->exchange.replies == 0) { /* it only wanted to get here */
+    if (flight->exchange.replies == 0 && node->state == NODE_READY) { /* it only wanted to get here */
         call_end_flight(c, flight);
         return;
     }
-    flights_put(&node->sent, flight);
-    if (node->unwritten == NULL)
-        node->unwritten = flight;
-    node->unwritten_bytes += flight->len + flight->exchange.payload_len;
+    flights_put(&node->unwritten, flight);
+    if (!goes(node, flight))
+        return;
+    node->unwritten_bytes += 1 + flight->len + flight->exchange.payload_len; /* what is `remade` has no bytes yet */
     node->wants_wait = node->wants_wait || flight->kind == FLIGHT_TOUCH;
-    if (flight->call != NULL)
-        flight->call->sent++;
 }
 
 /* Is an earlier one of its call there whose guard went alone, and which is not written yet? Then the rest of that one would
@@ -85,6 +90,8 @@ static void write_flight(struct carrier *c, struct node *node, struct flight *fl
         return;
     size_t at = flight_from(flight, bytes);
     flight->sent_ns = clock_now_ns();
+    if (flight->call != NULL)
+        flight->call->sent = true;
     stats->commands += flight->exchange.replies - flight->index;
     stats->bytes_sent += flight->len - at + flight->exchange.payload_len;
     flight_note_written(flight, node);
@@ -116,6 +123,7 @@ hibloom_status node_greet(struct carrier *c, struct node *node)
     struct flight *flight = flight_of(&c->pool, NULL, FLIGHT_GREETING, &exchange, &commands);
     if (flight == NULL)
         return HIBLOOM_ENOMEM;
+    node->state = NODE_GREETING;
     node_send(c, node, flight);
     return HIBLOOM_OK;
 }
@@ -123,19 +131,18 @@ hibloom_status node_greet(struct carrier *c, struct node *node)
 /* Writes that were answered have their WAIT still to come. */
 static bool is_quiet(const struct node *node)
 {
-    return node->state == NODE_READY && node->sent.first == NULL && node->touched.first == NULL;
+    return node->state == NODE_READY && node->unwritten.first == NULL && node->sent.first == NULL &&
+           node->touched.first == NULL;
 }
 
 /* May it have keys of a call? By ASK commands go to a server that no map names, too. */
 static bool has_keys(const struct node *node)
 {
-    const struct flight *const waiting[] = {node->pending.first, node->unwritten};
+    const struct flight *at = node->unwritten.first;
 
-    for (size_t i = 0; node->role == NODE_UNUSED && i < sizeof waiting / sizeof *waiting; i++)
-        for (const struct flight *at = waiting[i]; at != NULL; at = at->next)
-            if (at->call != NULL)
-                return true;
-    return node->role == NODE_PRIMARY;
+    while (at != NULL && at->call == NULL)
+        at = at->next;
+    return node->role == NODE_PRIMARY || (node->role == NODE_UNUSED && at != NULL);
 }
 
 /* Does it tell which run it is? */
@@ -144,38 +151,32 @@ static bool may_greet(const struct carrier *c, const struct node *node)
     return node->state == NODE_READY && (node->run.id[0] != '\0' || node->greeted_ns == 0) && !c->settings->borrowed;
 }
 
-/* Its server may have been a replica meanwhile, and have taken over again. So it is asked once a second. So are a replica,
- * whose primary may have forgotten something, and a server that is asked by ASK. */
-static bool must_greet(const struct carrier *c, const struct node *node)
-{
-    return node->unwritten != NULL && (node->role == NODE_REPLICA || has_keys(node)) && may_greet(c, node) &&
-           clock_now_ns() > node->greeted_ns + CHECK_NS;
-}
-
-/* No byte of these has left. */
 struct flights node_take_unwritten(struct node *node)
 {
     struct flights unwritten = {0};
 
-    flights_join(&unwritten, &node->sent);
-    while (unwritten.first != node->unwritten)
-        flights_put(&node->sent, flights_take(&unwritten));
-    node->unwritten = NULL;
+    flights_join(&unwritten, &node->unwritten);
     node->unwritten_bytes = 0;
-    for (const struct flight *flight = unwritten.first; flight != NULL; flight = flight->next)
-        if (flight->call != NULL)
-            flight->call->sent--;
     return unwritten;
 }
 
 hibloom_status node_flush(struct carrier *c, struct node *node, struct error *error)
 {
-    for (struct flight *flight = node->unwritten; flight != NULL; flight = flight->next)
-        write_flight(c, node, flight);
+    struct flights unwritten = node_take_unwritten(node);
+    bool any = false; /* else their calls have ended */
+
+    for (struct flight *flight; (flight = flights_take(&unwritten)) != NULL;)
+        if (goes(node, flight)) {
+            any = true;
+            write_flight(c, node, flight);
+            flights_put(&node->sent, flight);
+        } else {
+            flights_put(&node->unwritten, flight);
+        }
     const bool failed = c->outbox.commands.failed;
     outbox_empty(&c->outbox);
-    node->unwritten = NULL;
-    node->unwritten_bytes = 0;
+    if (!any)
+        return HIBLOOM_OK;
     c->store.server.stats.round_trips++;
     return failed ? error_set(error, HIBLOOM_ENOMEM, "out of memory") : c->pipes->flush(c, node, error);
 }
@@ -205,54 +206,39 @@ static bool takes_more(const struct carrier *c, const struct node *node)
 
 static void make_ready(struct carrier *c, struct node *node)
 {
+    struct flights unwritten = node_take_unwritten(node);
+
     node->state = NODE_READY;
     node->pause = (struct pause){0};
     if (node->status == HIBLOOM_EIO || node->status == HIBLOOM_ETIMEDOUT) /* it may go on with refusals */
         carrier_end_trouble(node);
     if (!takes_more(c, node)) /* another one was named while it was made */
-        fail_flights(c, node, &node->pending, HIBLOOM_EUNAVAILABLE, is_closing, false);
-    for (struct flight *flight; (flight = flights_take(&node->pending)) != NULL;)
+        fail_flights(c, node, &unwritten, HIBLOOM_EUNAVAILABLE, is_closing, false);
+    for (struct flight *flight; (flight = flights_take(&unwritten)) != NULL;)
         node_send(c, node, flight);
 }
 
-/* A flight whose guard was just answered goes before the greeting: behind it the proof would be old again, and so on.
- * Where there is no memory to ask, the others fail: the server may be another run. */
-static bool greet_first(struct carrier *c, struct node *node)
-{
-    struct flights unwritten = node_take_unwritten(node), waiting = {0};
-
-    for (struct flight *flight; (flight = flights_take(&unwritten)) != NULL;)
-        if (flight_is_proven(flight))
-            node_send(c, node, flight);
-        else
-            flights_put(&waiting, flight);
-    if (node_greet(c, node) != HIBLOOM_OK) {
-        fail_flights(c, node, &waiting, HIBLOOM_ENOMEM, "out of memory", false);
-        return false;
-    }
-    node->state = NODE_GREETING;
-    flights_join(&node->pending, &waiting);
-    return true;
-}
-
+/* Its server may have been a replica meanwhile, and have taken over again. So it is asked once a second. So are a replica,
+ * whose primary may have forgotten something, and a server that is asked by ASK. Where there is no memory to ask, what is
+ * unwritten fails: the server may be another run. */
 void node_greet_again(struct carrier *c, struct node *node)
 {
-    if (must_greet(c, node))
-        (void)greet_first(c, node);
+    if (node->unwritten_bytes == 0 || !(node->role == NODE_REPLICA || has_keys(node)) || !may_greet(c, node) ||
+        clock_now_ns() <= node->greeted_ns + CHECK_NS || node_greet(c, node) == HIBLOOM_OK)
+        return;
+    struct flights unwritten = node_take_unwritten(node);
+    fail_flights(c, node, &unwritten, HIBLOOM_ENOMEM, "out of memory", false);
 }
 
 /* A greeting that is under way was written behind what has just been answered: else that would have come later. */
 void node_greet_behind(struct carrier *c, struct node *node, struct flight *flight)
 {
-    if (may_greet(c, node) && !greet_first(c, node)) {
+    if (may_greet(c, node) && node_greet(c, node) != HIBLOOM_OK) {
         call_flight_failed(c, flight, node, HIBLOOM_ENOMEM, "out of memory", false);
         return;
     }
     flight->exchange.replies = 0; /* it only wants to get there */
-    if (node->state == NODE_GREETING)
-        flights_put(&node->pending, flight);
-    else
-        node_send(c, node, flight);
+    node_send(c, node, flight);
 }
 
 /* A server that speaks TLS ends a connection without it. Its last words, an alert, begin with byte 0x15, and may be lost.
@@ -274,7 +260,7 @@ static const char *explain_end(const struct carrier *c, const struct node *node,
 
 void node_lose(struct carrier *c, struct node *node, hibloom_status status, const char *given)
 {
-    struct flights touched = {0}, sent = {0}, pending = {0};
+    struct flights touched = {0}, sent = {0};
     struct error error;
     const char *words = explain_end(c, node, given, &error);
     struct flights unwritten = node_take_unwritten(node);
@@ -285,13 +271,11 @@ void node_lose(struct carrier *c, struct node *node, hibloom_status status, cons
         call_begin_pause(c, &node->pause);
     flights_join(&touched, &node->touched);
     flights_join(&sent, &node->sent);
-    flights_join(&pending, &node->pending);
     shut(c, node);
     carrier_note_lost(c, node);
     fail_flights(c, node, &touched, status, words, true);
     fail_flights(c, node, &sent, status, words, true);
     fail_flights(c, node, &unwritten, status, words, false);
-    fail_flights(c, node, &pending, status, words, false);
 }
 
 /* The answer is as old as the question: the client may have stood still before it read it. So it asks again if the answer is
@@ -307,7 +291,7 @@ static void note_greeted(struct carrier *c, struct node *node, uint64_t asked_ns
     else if (!slow)
         node->late_greetings++;
     if (c->locate.at == node)
-        carrier_note_asked(c, now);
+        c->locate.asked_ns = 0;
 }
 
 /* The run is the first that is met. It may have begun after the map had named the node. Handles from before that are told.
@@ -397,8 +381,8 @@ void node_take_greeting(struct carrier *c, struct node *node, struct flight *fli
     const bool restarted = take_run(c, node);
     if (restarted)
         call_tell_all_restart(c, node);
-    if (restarted || !g->again) /* else what is pending has waited for this answer only */
-        for (struct flight *waiting = node->pending.first; waiting != NULL; waiting = waiting->next)
+    if (restarted || !g->again) /* else what is unwritten has waited for this answer only */
+        for (struct flight *waiting = node->unwritten.first; waiting != NULL; waiting = waiting->next)
             waiting->proven_ns = 0;
     if (is_out_of_step(c, node)) {
         node_lose(c, node, HIBLOOM_EUNAVAILABLE, "this replica does not follow the primary");
@@ -421,13 +405,8 @@ void node_close_dead(struct carrier *c)
             shut(c, c->topology.nodes[i]);
 }
 
-/* Makes the connection, if there is none. Not OK: it cannot be made. */
-static hibloom_status ensure_connection(struct carrier *c, struct node *node, struct error *error)
+static hibloom_status open_connection(struct carrier *c, struct node *node, struct error *error)
 {
-    if (is_quiet(node) && (node->leave || !c->pipes->is_alive(node)))
-        shut(c, node);
-    if (node->state != NODE_CLOSED)
-        return takes_more(c, node) ? HIBLOOM_OK : error_set(error, HIBLOOM_EUNAVAILABLE, "%s", is_closing);
     if (call_must_pause(c, &node->pause)) { /* the search for locations goes on to the next one */
         *error = node->error;
         return node->status;
@@ -448,13 +427,13 @@ static hibloom_status ensure_connection(struct carrier *c, struct node *node, st
 
 hibloom_status node_send_flight(struct carrier *c, struct node *node, struct flight *flight, struct error *error)
 {
-    const hibloom_status status = ensure_connection(c, node, error);
-
+    if (is_quiet(node) && (node->leave || !c->pipes->is_alive(node)))
+        shut(c, node);
+    if (node->state != NODE_CLOSED && !takes_more(c, node))
+        return error_set(error, HIBLOOM_EUNAVAILABLE, "%s", is_closing);
+    const hibloom_status status = node->state == NODE_CLOSED ? open_connection(c, node, error) : HIBLOOM_OK;
     if (status != HIBLOOM_OK)
         return status;
-    if (node->state == NODE_READY)
-        node_send(c, node, flight);
-    else
-        flights_put(&node->pending, flight);
+    node_send(c, node, flight);
     return HIBLOOM_OK;
 }

@@ -8,10 +8,10 @@
  * the flight is the caller's again. */
 hibloom_status node_send_flight(struct carrier *, struct node *, struct flight *, struct error *);
 
-/* Sends it with the next flush. The connection was greeted at least once, or this is the greeting. */
+/* Sends it with the next flush; if the server has to be greeted, once it was. There is a connection, or it is being made. */
 void node_send(struct carrier *, struct node *, struct flight *);
 
-/* Takes back what was sent since the last flush. */
+/* Takes back what is not written yet. */
 struct flights node_take_unwritten(struct node *);
 
 /* Asks which run the server is, if a second has passed since it said so. What is unwritten waits for the answer.
@@ -21,7 +21,7 @@ void node_greet_again(struct carrier *, struct node *);
 /* Asks it behind all that was answered so far. The flight ends with the answer; at once, if the server tells nothing. */
 void node_greet_behind(struct carrier *, struct node *, struct flight *);
 
-/* Writes all that was sent since the last flush. Not OK: the connection is lost. */
+/* Writes all that need not wait for a greeting. Not OK: the connection is lost. */
 hibloom_status node_flush(struct carrier *, struct node *, struct error *);
 
 /* So many bytes wait for no other node. To make 1,000 filters takes less. The next commands of a large call are on
@@ -31,7 +31,7 @@ hibloom_status node_flush(struct carrier *, struct node *, struct error *);
 /* What is to be written does not wait for the answers of other nodes. */
 static inline void node_hurry(struct node *node)
 {
-    node->unwritten_bytes = node->unwritten != NULL ? UNWRITTEN_MOST : 0;
+    node->unwritten_bytes = node->unwritten_bytes > 0 ? UNWRITTEN_MOST : 0;
 }
 
 /* The connection is made: says who we are. */
@@ -41,10 +41,10 @@ void node_take_greeting(struct carrier *, struct node *, struct flight *, const 
 /* Commands on a filter's keys were answered, and none was redirected. */
 void node_note_answer(struct carrier *, struct node *);
 
-/* Are answers to come? Flights that were not flushed have none to come yet. */
+/* Are answers to come? */
 static inline bool node_owes(const struct node *node)
 {
-    return node->sent.first != node->unwritten;
+    return node->sent.first != NULL;
 }
 
 /* Closes a connection that nobody needs any more. Nothing is on its way, and `leave` is set or

@@ -32,6 +32,9 @@ static struct touched *find_touched(const struct call *call, const struct node *
 /* Without memory no replica is waited for. So the node counts as one that lost its part. */
 void replicas_note_node(const struct carrier *c, struct call *call, const struct node *node)
 {
+    if (call->nodes == 0) /* a loss before the first command was done is no loss of this call */
+        call->restarts = c->store.server.stats.restarts;
+    call->nodes |= UINT64_C(1) << node->number % 64;
     if (!wants_replicas(c) || find_touched(call, node) != NULL)
         return;
     struct touched *touched = alloc.malloc(sizeof *touched);
@@ -68,23 +71,18 @@ void replicas_forget(struct call *call)
  * nothing is no write. So items that others have just added, and this call has found in, may not be on a replica
  * yet. A touch is behind their writes: a write that changes nothing, in front of WAIT. Without a key, WAIT 0 0 takes
  * its place. */
-static void write_touch(const struct touched *touched, struct commands *out)
-{
-    if (touched->key[0] != '\0') {
-        script_touch(out, touched->key);
-    } else {
-        command_start(out, 3, "WAIT");
-        command_number(out, 0);
-        command_number(out, 0);
-    }
-}
-
 static struct flight *new_touch(struct carrier *c, struct call *call, struct node *node, const struct touched *touched)
 {
     const struct exchange exchange = {.replies = 1, .tag = touched->key[0] != '\0'};
     struct commands commands = {0};
 
-    write_touch(touched, &commands);
+    if (exchange.tag != 0) {
+        script_touch(&commands, touched->key);
+    } else {
+        command_start(&commands, 3, "WAIT");
+        command_number(&commands, 0);
+        command_number(&commands, 0);
+    }
     struct flight *flight = flight_of(&c->pool, call, FLIGHT_TOUCH, &exchange, &commands);
     if (flight != NULL)
         flight->to = node;
@@ -113,10 +111,10 @@ static void ask_replicas(struct carrier *c, struct call *call)
 }
 
 /* The time of the next WAIT, at most `ms`. A call that has less gets the number of replicas before its deadline. 0: no write
- * is there: they wait for a greeting, or their calls ended meanwhile. */
+ * is there: their calls ended meanwhile. */
 static uint64_t time_of_wait(const struct node *node, uint64_t ms)
 {
-    const struct flight *const first[] = {node->touched.first, node->sent.first};
+    const struct flight *const first[] = {node->touched.first, node->sent.first, node->unwritten.first};
     const uint64_t now = clock_now_ms();
     uint64_t least = 0;
 
@@ -135,7 +133,7 @@ void replicas_wait(struct carrier *c, struct node *node)
 {
     struct commands commands = {0};
 
-    if (!node->wants_wait || node->waits)
+    if (!node->wants_wait || node->waits || node->state != NODE_READY)
         return;
     node->wants_wait = false;
     const uint64_t ms = time_of_wait(node, c->settings->options.replicas_ms);

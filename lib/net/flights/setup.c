@@ -102,7 +102,7 @@ void setup_free(struct carrier *c)
         struct node *node = c->topology.nodes[i];
         free_flights(c, &node->sent);
         free_flights(c, &node->touched);
-        free_flights(c, &node->pending);
+        free_flights(c, &node->unwritten);
         c->pipes->close(c, node);
         alloc.free(node->pipe);
     }

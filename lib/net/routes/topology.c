@@ -61,7 +61,7 @@ static bool has_unserved(const struct topology *t, const struct node *node)
 static bool is_free(const struct topology *t, const struct node *node)
 {
     return node->role == NODE_UNUSED && !node->seed && !node->named && node->state == NODE_CLOSED &&
-           node->pending.first == NULL && !has_unserved(t, node);
+           node->unwritten.first == NULL && !has_unserved(t, node);
 }
 
 static struct node *add_node(struct topology *t)

@@ -58,15 +58,14 @@ struct node {
     uint64_t greeted_ns; /* when the last greeting was written that has been answered; 0: it has to be greeted anew */
     unsigned late_greetings; /* in a row, whose answer was that old when it was read */
     struct greeting greeting;
-    struct flights pending; /* until it is ready */
-    struct flights sent;
+    struct flights unwritten; /* until the next flush once it is ready */
+    struct flights sent;      /* and written */
     struct flights touched;   /* writes with their answers: the next answer to WAIT is theirs, too */
     bool waits;               /* WAIT is on its way, */
     bool wants_wait;          /* and does not cover all writes that were sent */
     uint64_t revived;         /* its last new connection for failed calls, by number (carrier.revivals); 0: none */
     uint64_t refused_by;      /* the last call that got no connection; 0: none */
-    struct flight *unwritten; /* the first of those sent since the last flush; NULL: none */
-    size_t unwritten_bytes;   /* their bytes */
+    size_t unwritten_bytes;   /* of those that the next flush writes */
     bool deposed;             /* a redirect told that it was taken over from: the next map need not */
     bool retired;             /* a primary of the map that greeted as a replica */
     bool leave;               /* it is no longer what it was: closed once all answers have come */
