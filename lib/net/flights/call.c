@@ -167,23 +167,18 @@ void call_begin_drop(struct carrier *c, struct call *call)
         call_end_flight(c, flight);
 }
 
-static void drop_unwritten(struct carrier *c, struct flights *unwritten)
-{
-    struct flights all = {0};
-
-    flights_join(&all, unwritten);
-    for (struct flight *flight; (flight = flights_take(&all)) != NULL;)
-        if (flight->call != NULL && flight->call->drops)
-            call_end_flight(c, flight);
-        else
-            flights_put(unwritten, flight);
-}
-
 /* A hundred thousand calls may wait for a connection. So their flights are gone through once for all. */
 void call_end_drops(struct carrier *c)
 {
-    for (unsigned i = 0; i < c->topology.count; i++)
-        drop_unwritten(c, &c->topology.nodes[i]->unwritten);
+    for (unsigned i = 0; i < c->topology.count; i++) {
+        struct flights *unwritten = &c->topology.nodes[i]->unwritten, all = {0};
+        flights_join(&all, unwritten);
+        for (struct flight *flight; (flight = flights_take(&all)) != NULL;)
+            if (flight->call != NULL && flight->call->drops)
+                call_end_flight(c, flight);
+            else
+                flights_put(unwritten, flight);
+    }
     for (struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls))
         call->drops = false;
 }
@@ -267,16 +262,14 @@ void call_flight_failed(struct carrier *c, struct flight *flight, struct node *n
     const bool elsewhere = node != NULL && node->role == NODE_REPLICA && !flight->at_primary &&
                            !task_has_failed(call->task) && has_time(call);
     const bool doubtful = lost && !flight->proving;
+    const bool touch = flight->kind == FLIGHT_TOUCH && hibloom_is_retryable(status);
     const char *const why = words != NULL ? words : flight->words;
     struct error doubt;
 
     flight_end_proof(flight);
-    if (flight->kind == FLIGHT_TOUCH && hibloom_is_retryable(status)) { /* replicas_may_end takes it for a restart */
-        call_note_loss(call);
-        call_end_flight(c, flight);
-        return;
-    }
-    if (lost && flight->exchange.spare) {
+    if (touch)
+        call_note_loss(call); /* replicas_may_end takes it for a restart */
+    if (touch || (lost && flight->exchange.spare)) {
         call_end_flight(c, flight);
         return;
     }

@@ -9,12 +9,6 @@
 #define MOST_PATIENCE_NS (CHECK_NS / 2) /* at most, where Sentinels are far */
 #define REDIRECTS_MAX 16u               /* of one exchange: two nodes that send it to each other know nothing */
 
-/* To take back what they did, if anything, the calls that have failed get one new connection to a node: one for all. */
-static bool is_spent(struct node *node, const struct call *call)
-{
-    return node->state == NODE_CLOSED && task_has_failed(call->task) && (!call->sent || node->revived > call->revivals);
-}
-
 /* It could not be reached just now, for another call or another flight of this one. So it is not tried at once. */
 static bool must_wait(struct carrier *c, const struct node *node, struct call *call)
 {
@@ -27,9 +21,11 @@ static bool must_wait(struct carrier *c, const struct node *node, struct call *c
 static void send_flight(struct carrier *c, struct node *node, struct flight *flight)
 {
     struct call *call = flight->call;
+    const bool revives = node->state == NODE_CLOSED && task_has_failed(call->task);
     struct error error;
 
-    if (is_spent(node, call)) {
+    /* to take back what they did, if anything, the calls that have failed get one new connection to a node: one for all */
+    if (revives && (!call->sent || node->revived > call->revivals)) {
         call_end_flight(c, flight);
         return;
     }
@@ -37,7 +33,7 @@ static void send_flight(struct carrier *c, struct node *node, struct flight *fli
         flights_put(&call->waiting, flight);
         return;
     }
-    if (node->state == NODE_CLOSED && task_has_failed(call->task))
+    if (revives)
         node->revived = ++c->revivals;
     const hibloom_status status = node_send_flight(c, node, flight, &error);
     if (status != HIBLOOM_OK) {
@@ -348,8 +344,13 @@ static void take_last(struct carrier *c, struct node *node, struct flight *fligh
     struct call *call = flight->call;
 
     (void)flights_take(&node->sent);
-    if (flight->held == 0 && !flight->unserved && flight->exchange.of != NULL) /* a replica answers TIME and SCAN */
-        node_note_answer(c, node);
+    /* A replica sends each key elsewhere, and answers TIME and SCAN only. One that answers has taken over again. It may have
+     * lost something meanwhile. */
+    if (node->retired && node->role == NODE_PRIMARY && flight->held == 0 && !flight->unserved &&
+        flight->exchange.of != NULL) {
+        topology_forget_history(node);
+        call_tell_all_restart(c, node);
+    }
     if (flight->held > 0) {
         take_refusal(c, node, flight);
     } else if (!flight->proving) {

@@ -260,7 +260,7 @@ static const char *explain_end(const struct carrier *c, const struct node *node,
 
 void node_lose(struct carrier *c, struct node *node, hibloom_status status, const char *given)
 {
-    struct flights touched = {0}, sent = {0};
+    struct flights written = {0};
     struct error error;
     const char *words = explain_end(c, node, given, &error);
     struct flights unwritten = node_take_unwritten(node);
@@ -269,12 +269,11 @@ void node_lose(struct carrier *c, struct node *node, hibloom_status status, cons
     carrier_note_trouble(c, node, status, words, node->state == NODE_OPENING ? NULL : "");
     if (node->state != NODE_READY)
         call_begin_pause(c, &node->pause);
-    flights_join(&touched, &node->touched);
-    flights_join(&sent, &node->sent);
+    flights_join(&written, &node->touched);
+    flights_join(&written, &node->sent);
     shut(c, node);
     carrier_note_lost(c, node);
-    fail_flights(c, node, &touched, status, words, true);
-    fail_flights(c, node, &sent, status, words, true);
+    fail_flights(c, node, &written, status, words, true);
     fail_flights(c, node, &unwritten, status, words, false);
 }
 
@@ -308,12 +307,6 @@ static bool began_unseen(const struct carrier *c, const struct node *node, uint6
     return uptime_s < (clock_now_ns() - since_ns) / 1000000000 + 2 || (by_ask && now->branched);
 }
 
-/* A take-over was told of, and its server is met only now. It may have been deposed, and have taken over again. */
-static bool is_met_late(const struct node *node)
-{
-    return node->unmet && clock_now_ns() > node->told_ns + CHECK_NS;
-}
-
 /* Notes what the server has told of its run. May it have forgotten something? Node 0 of a Sentinel store is the master,
  * wherever it is: there another run is also another server. A replica's own restart loses nothing: it copies its primary. */
 static bool take_run(const struct carrier *c, struct node *node)
@@ -337,28 +330,14 @@ static bool take_run(const struct carrier *c, struct node *node)
     const struct server_run *former = &node->former; /* the same run, and no replica since: it has lost nothing */
     const bool goes_on = former->history[0] != '\0' && strcmp(former->history, g->run.history) == 0 &&
                          strcmp(former->id, g->run.id) == 0;
+    /* A take-over was told of, and its server is met late: it may have been deposed meanwhile, and have taken over again. */
     const bool restarted = compares && !goes_on &&
-                           (run_is_another(&node->run, &g->run) || is_met_late(node) ||
+                           (run_is_another(&node->run, &g->run) ||
+                            (node->unmet && clock_now_ns() > node->told_ns + CHECK_NS) ||
                             began_unseen(c, node, g->uptime_s));
     run_note(&node->run, &g->run);
     node->unmet = false;
     return restarted;
-}
-
-/* A replica sends each key elsewhere. If such a one answers, it has taken over again. It may have lost something meanwhile. */
-void node_note_answer(struct carrier *c, struct node *node)
-{
-    if (!node->retired || node->role != NODE_PRIMARY)
-        return;
-    topology_forget_history(node);
-    call_tell_all_restart(c, node);
-}
-
-/* The primary of such a replica may have forgotten something. Only the primary tells whether it has, so it answers. Without
- * a history of the primary nothing can be compared. */
-static bool is_out_of_step(const struct carrier *c, const struct node *node)
-{
-    return node->role == NODE_REPLICA && !run_is_in_step(&c->topology.nodes[node->primary]->run, &node->run);
 }
 
 void node_take_greeting(struct carrier *c, struct node *node, struct flight *flight, const redisReply *object)
@@ -384,7 +363,9 @@ void node_take_greeting(struct carrier *c, struct node *node, struct flight *fli
     if (restarted || !g->again) /* else what is unwritten has waited for this answer only */
         for (struct flight *waiting = node->unwritten.first; waiting != NULL; waiting = waiting->next)
             waiting->proven_ns = 0;
-    if (is_out_of_step(c, node)) {
+    /* Its primary may have forgotten something. Only the primary tells whether it has, so it answers. Without a history of
+     * the primary nothing can be compared. */
+    if (node->role == NODE_REPLICA && !run_is_in_step(&c->topology.nodes[node->primary]->run, &node->run)) {
         node_lose(c, node, HIBLOOM_EUNAVAILABLE, "this replica does not follow the primary");
         return;
     }

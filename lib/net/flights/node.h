@@ -38,9 +38,6 @@ static inline void node_hurry(struct node *node)
 hibloom_status node_greet(struct carrier *, struct node *);
 void node_take_greeting(struct carrier *, struct node *, struct flight *, const redisReply *);
 
-/* Commands on a filter's keys were answered, and none was redirected. */
-void node_note_answer(struct carrier *, struct node *);
-
 /* Are answers to come? */
 static inline bool node_owes(const struct node *node)
 {

@@ -108,6 +108,8 @@ static void ask_replicas(struct carrier *c, struct call *call)
         call->replicas_left++;
         flights_put(&call->waiting, flight);
     }
+    if (call->replicas_left == 0)
+        call_set_runnable(c, call);
 }
 
 /* The time of the next WAIT, at most `ms`. A call that has less gets the number of replicas before its deadline. 0: no write
@@ -169,13 +171,12 @@ static void take_refused(struct carrier *c, struct node *node, struct flight *fl
     struct call *call = flight->call;
     char words[REPLY_TEXT];
 
-    if (c->topology.clustered && (refusal == REFUSAL_MOVED || refusal == REFUSAL_ASK)) {
-        /* The key has moved, but others of the call have not: nobody would wait for these. The call is made again. */
+    if (refusal == REFUSAL_READONLY ||
+        (c->topology.clustered && (refusal == REFUSAL_MOVED || refusal == REFUSAL_ASK))) {
+        /* Deposed; or the key has moved, but others of the call have not. Nobody would wait for these. It is made again. */
         carrier_note_stale(c);
         call_note_loss(call);
         call_end_flight(c, flight);
-    } else if (refusal == REFUSAL_READONLY) {
-        call_flight_failed(c, flight, node, HIBLOOM_EUNAVAILABLE, NULL, false);
     } else if (refusal_status(refusal) == HIBLOOM_EUNAVAILABLE && call_may_retry(c, call)) {
         wait_again(c, node, flight);
     } else {
@@ -236,8 +237,7 @@ static void take_wait(struct carrier *c, struct node *node, const struct reply *
     flights_join(&covered, &node->touched);
     for (struct flight *flight; (flight = flights_take(&covered)) != NULL;)
         if (flight->held > 0 && flight->words == NULL) { /* there was no memory to keep them */
-            call_give_up(c, flight->call, node, HIBLOOM_ENOMEM, "out of memory");
-            call_end_flight(c, flight);
+            call_flight_failed(c, flight, node, HIBLOOM_ENOMEM, "out of memory", false);
         } else if (flight->held > 0) {
             take_refused(c, node, flight, flight->words);
         } else if (reply->type == REDIS_REPLY_ERROR) {
@@ -268,7 +268,7 @@ void replicas_keep(struct carrier *c, struct call *call)
     call->keeps = wants_replicas(c) && !task_has_failed(call->task) && call->nodes != 0;
     if (call->keeps)
         ask_replicas(c, call);
-    if (call->replicas_left == 0)
+    else
         call_set_runnable(c, call);
 }
 
@@ -328,8 +328,6 @@ bool replicas_may_end(struct carrier *c, struct call *call)
     if (!wants_replicas(c) || call->wait_asked)
         return true;
     call->wait_asked = true;
-    ask_replicas(c, call);
-    if (call->replicas_left == 0) /* a server that could not be asked is a restart, seen as the call ends again */
-        call_set_runnable(c, call);
+    ask_replicas(c, call); /* a server that could not be asked is a restart, seen as the call ends again */
     return false;
 }

@@ -143,16 +143,12 @@ void topology_free(struct topology *t)
 /* ---- Routes -------------------------------------------------------------------- */
 
 /* One that stands still costs one call a second its time: the primary answers the others. */
-static bool is_of_use(const struct node *node)
-{
-    return node->trouble_ns == 0 || clock_now_ns() > node->trouble_ns + TROUBLE_NS;
-}
-
 static struct node *find_replica(struct topology *t, const struct node *primary)
 {
     for (unsigned i = 0; i < t->count; i++) {
         struct node *node = t->nodes[t->turn++ % t->count];
-        if (node->role == NODE_REPLICA && node->primary == primary->number && is_of_use(node))
+        if (node->role == NODE_REPLICA && node->primary == primary->number &&
+            (node->trouble_ns == 0 || clock_now_ns() > node->trouble_ns + TROUBLE_NS))
             return node;
     }
     return NULL;
