@@ -694,7 +694,7 @@ static void release(struct task *task)
 }
 
 /* Opens it anew: a server was lost before replicas had what an open has made there. */
-static void again(struct task *task)
+static void redo(struct task *task)
 {
     struct links *l = (struct links *)task;
 
@@ -714,7 +714,7 @@ void links_begin(struct links *l, enum links_goal goal, hibloom *handle, const s
     l->task = (struct task){.follow = follow,
                             .reads = asks,
                             .adds = reaches && number > 1,
-                            .again = goal == LINKS_OPEN ? again : NULL,
+                            .redo = goal == LINKS_OPEN ? redo : NULL,
                             .release = release};
     l->goal = goal;
     if (handle->impl == NULL && !redis_filter_make(handle)) {

@@ -542,7 +542,7 @@ void sieve_set(struct sieve *s, struct link *link, void (*ended)(struct sieve *)
 /* ---- The task -------------------------------------------------------------------------------------------- */
 
 /* Items known to be new stay so. */
-static void again(struct task *task)
+static void redo(struct task *task)
 {
     struct sieve *s = (struct sieve *)task;
 
@@ -572,7 +572,7 @@ static struct task *begin_sieve(struct items_task *inner, const struct policy *p
         task_no_memory(&inner->task);
         return &inner->task;
     }
-    *s = (struct sieve){.task = {.follow = follow, .link = link, .again = again, .adds = adds, .reads = !adds},
+    *s = (struct sieve){.task = {.follow = follow, .link = link, .redo = redo, .adds = adds, .reads = !adds},
                         .inner = inner,
                         .ended = begin_call,
                         .policy = policy,

@@ -475,10 +475,10 @@ static struct talk *innermost(struct task *task)
     return (struct talk *)task;
 }
 
-bool task_take_lone_guard(struct task *task, uint32_t tag, const struct reply *reply)
+bool task_take_guard_ahead(struct task *task, uint32_t tag, const struct reply *reply)
 {
     struct task *inner = &innermost(task)->task;
-    const bool good = (reply == NULL || inner->status == HIBLOOM_OK) && inner->take_lone_guard(inner, tag, reply);
+    const bool good = (reply == NULL || inner->status == HIBLOOM_OK) && inner->take_guard_ahead(inner, tag, reply);
 
     take_said(task, inner);
     return good;
@@ -496,7 +496,7 @@ void task_reply(struct task *task, uint32_t tag, uint32_t index, const struct re
     struct talk *talk = innermost(task);
     const unsigned number = talk->pipelined ? tag & 1 : 0;
 
-    if (reply == NULL || !reply->again)
+    if (reply == NULL || !reply->duplicate)
         talk->outstanding[number]--;
     if (reply != NULL && talk->take != NULL)
         talk->take(talk, tag, index, reply);

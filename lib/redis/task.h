@@ -13,7 +13,7 @@
  *                                                              where min_replicas wants that
  *                  TASK_DONE: status and words are final; nothing is outstanding.
  *                                                              it is called again behind a last WAIT, and where
- *                                                              task->again has begun it anew
+ *                                                              task->redo has begun it anew
  *
  * The way of a call on items, down:
  *
@@ -36,7 +36,7 @@
  * of one key. A run is an exchange, and an exchange on its way is a flight.
  *
  * Exchanges are answered in any order, the replies of one exchange in theirs.
- * Every reply that was asked for is delivered once, but for reply->again; one that will never come is
+ * Every reply that was asked for is delivered once, but for reply->duplicate; one that will never come is
  * delivered as NULL, and the carrier has noted with task_fail why. A command whose
  * reply was lost may be sent again: reply->repeated. */
 #ifndef HIBLOOM_TASK_H
@@ -68,7 +68,7 @@ struct exchange {
     bool guarded : 1;    /* its last command tells whether the filter is still there: it may go alone first, see
                              must_prove in net/flights/node.c */
     bool once : 1;       /* it must not be carried out twice: it is not sent again where its answer was lost */
-    bool anew : 1;       /* it only asks, and its last command proves all answers: they come from one sending. It is
+    bool as_one : 1;     /* it only asks, and its last command proves all answers: they come from one sending. It is
                              sent again as a whole */
     bool spare : 1; /* the task can do without it: if its answer is lost, its replies are NULL, and none has failed */
     bool replaceable : 1; /* the task has another way: a refusal_is_of_size is told at once */
@@ -143,8 +143,8 @@ struct task {
     bool makes;     /* links, or it counts them: other calls of the handle pause until it has */
     /* Begins it anew, once it is done: a server that took over may lack a part of it, or a replica did not know the
      * filter. NULL: that cannot be. */
-    void (*again)(struct task *);
-    bool (*take_lone_guard)(struct task *, uint32_t tag, const struct reply *);
+    void (*redo)(struct task *);
+    bool (*take_guard_ahead)(struct task *, uint32_t tag, const struct reply *);
     void (*release)(struct task *); /* frees what it holds; NULL: nothing */
 };
 
@@ -156,7 +156,7 @@ void task_remake(struct task *, struct outbox *); /* writes the exchange that is
 /* Takes the reply to the guard of an exchange, which went alone. False: the exchange is not sent, and its replies are NULL.
  * A reply of NULL: no command of the exchange was ever carried out. Only a task with such a function writes guarded
  * exchanges. */
-bool task_take_lone_guard(struct task *, uint32_t tag, const struct reply *);
+bool task_take_guard_ahead(struct task *, uint32_t tag, const struct reply *);
 
 /* Notes a failure, unless there has been one. */
 __attribute__((format(printf, 3, 4))) void task_fail(struct task *, hibloom_status, const char *format, ...);

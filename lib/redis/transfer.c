@@ -114,7 +114,7 @@ static bool read_pipeline(struct talk *talk, struct outbox *outbox, unsigned num
     if (!before)
         guard_ask(link, outbox, key, piece->key);
     outbox_end_into(outbox, 0, transfer->out + transfer->part_at[number], len);
-    outbox_last(outbox)->anew = !before;
+    outbox_last(outbox)->as_one = !before;
     if (!before)
         guard_ask_config(link, outbox, 1 << 1 | number);
     return true;

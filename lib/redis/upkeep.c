@@ -257,7 +257,7 @@ static void count(struct talk *talk, struct outbox *outbox)
     command_argument(&outbox->commands, key);
     guard_ask(link, outbox, key, upkeep->key);
     outbox_end_into(outbox, COUNT_BITS, upkeep->counters, READ_BYTES);
-    outbox_last(outbox)->anew = true;
+    outbox_last(outbox)->as_one = true;
     guard_ask_config(link, outbox, link->count);
     upkeep->from = stop;
     talk_then(talk, take_count, count);

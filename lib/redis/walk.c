@@ -80,7 +80,7 @@ static void write_exchange(struct walk *walk, struct outbox *outbox, uint32_t ta
     else
         outbox_end(outbox);
     struct exchange *exchange = outbox_last(outbox);
-    exchange->anew = !encoding->sets && !encoding->once;
+    exchange->as_one = !encoding->sets && !encoding->once;
     exchange->guarded = encoding->sets && !encoding->own_guard && !link->bare;
     exchange->once = encoding->once;
 }
@@ -151,7 +151,7 @@ static void count_together(struct walk *walk, struct outbox *outbox)
     outbox_end(outbox);
     ask_aside(walk, outbox, 0);
     outbox->joins = outbox_last(outbox)->proof = false;
-    outbox_last(outbox)->anew = outbox_last(outbox)->remade = true;
+    outbox_last(outbox)->as_one = outbox_last(outbox)->remade = true;
 }
 
 static bool write_pipeline(struct talk *talk, struct outbox *outbox, unsigned number)
@@ -263,7 +263,7 @@ static void take(struct talk *talk, uint32_t tag, uint32_t index, const struct r
 }
 
 /* The guard goes ahead of a run. An exchange that was never sent has nothing to take back. */
-static bool take_lone_guard(struct task *task, uint32_t tag, const struct reply *reply)
+static bool take_guard_ahead(struct task *task, uint32_t tag, const struct reply *reply)
 {
     struct walk *walk = (struct walk *)task;
     struct pipeline *pipeline = &walk->pipelines[tag & 1];
@@ -385,7 +385,7 @@ static void start_add(struct talk *talk, struct outbox *outbox)
 }
 
 /* Items known to be new stay so. */
-static void again(struct task *task)
+static void redo(struct task *task)
 {
     struct walk *walk = (struct walk *)task;
 
@@ -411,7 +411,7 @@ static void retry_without_ro(struct talk *talk, struct outbox *outbox)
     if (talk->task.refusal != REFUSAL_UNKNOWN_COMMAND || server->lacks_bitfield_ro || !asked)
         return;
     server->lacks_bitfield_ro = true;
-    again(&talk->task);
+    redo(&talk->task);
     start(talk, outbox);
 }
 
@@ -442,8 +442,8 @@ void walk_begin_add(struct walk *walk, struct link *link, const hibloom_item *it
     begin(walk, link, 1, encoding_to_add(link, exact), items, n, exact);
     walk->talk.step = start_add;
     walk->talk.task.adds = true;
-    walk->talk.task.again = again;
-    walk->talk.task.take_lone_guard = take_lone_guard;
+    walk->talk.task.redo = redo;
+    walk->talk.task.take_guard_ahead = take_guard_ahead;
     if (walk->encoding->all_keys && !link_is_together(link, link))
         task_fail(
             &walk->talk.task, HIBLOOM_ENOTSUP,
@@ -459,7 +459,7 @@ void walk_begin_look(struct walk *walk, struct link *link, uint32_t links, const
     walk->aside = aside;
     walk->talk.task.reads = true;
     /* one replica may have bits, and another a config, of another time: so it asks no replica */
-    walk->talk.task.again = keys_have_config(link->spec) ? NULL : again;
+    walk->talk.task.redo = keys_have_config(link->spec) ? NULL : redo;
     walk->talk.cleanup = retry_without_ro;
 }
 

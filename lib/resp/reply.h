@@ -27,7 +27,7 @@ struct reply {
                                   so do those of an array of strings, see reply_next_string */
     uint64_t asked_ns;         /* when its command was written last */
     bool repeated;             /* to a command that was sent before, which may have been carried out then, too */
-    bool again;                /* the task has had another one in its place, which no longer counts */
+    bool duplicate;            /* the task has had another one in its place, which no longer counts */
     bool by_replica;           /* the server that answered is one, which may lag behind */
     bool pushed;               /* no answer but an out-of-band push, built for the connection's owner */
     bool objects;              /* if set after a reset: all is built as a push is */

@@ -29,6 +29,13 @@ void call_sleep(struct carrier *c, struct call *call, uint64_t at)
         c->wake_at = at;
 }
 
+/* Until then others of its flights come back, too. */
+void call_next_tick(struct carrier *c, struct call *call)
+{
+    if (call->wake_at == 0)
+        call_sleep(c, call, clock_now_ms());
+}
+
 void call_wake(struct carrier *c, struct call *call)
 {
     if (call->wake_at != 0)
@@ -131,7 +138,7 @@ void call_begin_wait(struct carrier *c, struct call *call)
 
 void call_note_progress(struct call *call)
 {
-    if (call->anew || call->waited)
+    if (call->begun_again || call->waited)
         return;
     call->retry_until = 0;
     call->attempts = 0;
@@ -144,11 +151,11 @@ void call_end_flight(struct carrier *c, struct flight *flight)
     struct call *call = flight->call;
     const uint32_t replies = exchange_replies(&flight->exchange);
 
-    flight_end_proof(flight);
+    flight_end_guard_ahead(flight);
     if (flight->index < flight->delivered)
         flight->index = flight->delivered;
     if (flight->exchange.guarded && !flight->written && flight->index == 0 && flight->doubtful == NO_COMMAND)
-        (void)task_take_lone_guard(call->task, flight->exchange.tag, NULL);
+        (void)task_take_guard_ahead(call->task, flight->exchange.tag, NULL);
     if (flight->kind == FLIGHT_TASK)
         for (; flight->index < replies; flight->index++)
             task_reply(call->task, flight->exchange.tag, flight->index, NULL);
@@ -204,7 +211,7 @@ static void tell_refusal(struct flight *flight)
     struct task *task = flight->call->task;
     struct reply reply = {.type = REDIS_REPLY_ERROR,
                           .repeated = flight->index >= flight->doubtful && !task->reads,
-                          .again = flight->index < flight->delivered};
+                          .duplicate = flight->index < flight->delivered};
 
     if (flight->words == NULL) { /* there was no memory to keep them */
         task_no_memory(task);
@@ -245,8 +252,8 @@ static void plan_resend(struct carrier *c, struct flight *flight, bool doubtful,
     flights_put(&call->waiting, flight);
     if (!elsewhere)
         call_plan_retry(c, call);
-    else if (call->wake_at == 0)
-        call_sleep(c, call, clock_now_ms());
+    else
+        call_next_tick(c, call);
 }
 
 /* Nobody else may be named in its place. */
@@ -261,12 +268,12 @@ void call_flight_failed(struct carrier *c, struct flight *flight, struct node *n
     struct call *call = flight->call;
     const bool elsewhere = node != NULL && node->role == NODE_REPLICA && !flight->at_primary &&
                            !task_has_failed(call->task) && has_time(call);
-    const bool doubtful = lost && !flight->proving;
+    const bool doubtful = lost && !flight->guard_ahead;
     const bool touch = flight->kind == FLIGHT_TOUCH && hibloom_is_retryable(status);
     const char *const why = words != NULL ? words : flight->words;
     struct error doubt;
 
-    flight_end_proof(flight);
+    flight_end_guard_ahead(flight);
     if (touch)
         call_note_loss(call); /* replicas_may_end takes it for a restart */
     if (touch || (lost && flight->exchange.spare)) {

@@ -35,7 +35,7 @@ struct call {
     bool wait_asked : 1;    /* WAIT was sent, at the end */
     bool keeps : 1;         /* it was sent in the middle; */
     bool unkept : 1;        /* and then a server was lost: the task fails, so that it ends and begins again */
-    bool anew : 1;          /* it began again, as a server was lost: no answer is progress, no old proof counts */
+    bool begun_again : 1;   /* it began again, as a server was lost: no answer is progress, no old proof counts */
     bool waited : 1;     /* for another call that makes links, which are not there yet: no answer is progress, either */
     bool at_primary : 1; /* replicas are not asked: one did not know the filter */
     bool astray : 1;     /* it has failed, and no locations were known while it took back its writes */
@@ -50,6 +50,7 @@ struct call {
 
 void call_set_runnable(struct carrier *, struct call *);       /* its task goes on */
 void call_sleep(struct carrier *, struct call *, uint64_t at); /* until then, or its deadline */
+void call_next_tick(struct carrier *, struct call *);          /* unless it sleeps already */
 void call_wake(struct carrier *, struct call *);               /* it no longer sleeps */
 
 /* Its deadline; 0: none. To take bits back it has a command's time more. */

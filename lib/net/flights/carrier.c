@@ -61,7 +61,7 @@ void carrier_end_trouble(struct node *node)
     node->logged = false;
 }
 
-void carrier_note_untold(struct carrier *c, const struct node *node, hibloom_status status, const char *words)
+void carrier_note_unanswered(struct carrier *c, const struct node *node, hibloom_status status, const char *words)
 {
     char where[WHERE_SIZE];
 

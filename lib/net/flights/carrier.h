@@ -119,7 +119,7 @@ void carrier_note_trouble(const struct carrier *, struct node *, hibloom_status,
 void carrier_end_trouble(struct node *);
 
 /* The node gave no locations. The words name a Sentinel; events_error names a cluster's node. */
-void carrier_note_untold(struct carrier *, const struct node *, hibloom_status, const char *words);
+void carrier_note_unanswered(struct carrier *, const struct node *, hibloom_status, const char *words);
 
 /* "host:port", "unix:///path". Returns buf. */
 #define WHERE_SIZE (NODE_HOST_SIZE + 16)

@@ -152,7 +152,7 @@ static void ask_next(struct carrier *c)
         if (status == HIBLOOM_OK)
             return;
         had_memory = had_memory && status != HIBLOOM_ENOMEM;
-        carrier_note_untold(c, node, status, error.words);
+        carrier_note_unanswered(c, node, status, error.words);
     }
     /* A check that nobody answers changes nothing. Without memory to ask there was no check. */
     end_round(c, !c->locate.stale && had_memory, clock_now_ns());
@@ -279,10 +279,9 @@ static void take_refusal(struct carrier *c, struct node *node, struct flight *fl
     (void)flight_resend(flight, false); /* its guard goes along: that is its last command */
     flight->to = to;
     flight->after_map = refusal == REFUSAL_MOVED && !took_over;
-    flight->asking = refusal == REFUSAL_ASK;
+    flight->by_ask = refusal == REFUSAL_ASK;
     flights_put(&flight->call->waiting, flight);
-    if (flight->call->wake_at == 0) /* until the next tick: others of its flights are redirected, too */
-        call_sleep(c, flight->call, clock_now_ms());
+    call_next_tick(c, flight->call);
 }
 
 /* A look-up asks on if what it would mend by the way is refused, and nobody else could take that. */
@@ -313,11 +312,11 @@ static bool deliver(struct carrier *c, struct node *node, struct flight *flight,
     bool good = true;
 
     reply->repeated = index >= flight->doubtful && !task->reads;
-    reply->again = index < flight->delivered;
+    reply->duplicate = index < flight->delivered;
     reply->by_replica = node->role == NODE_REPLICA;
     reply->asked_ns = flight->sent_ns;
-    if (flight->proving)
-        good = task_take_lone_guard(task, flight->exchange.tag, reply);
+    if (flight->guard_ahead)
+        good = task_take_guard_ahead(task, flight->exchange.tag, reply);
     else
         task_reply(task, flight->exchange.tag, index, reply);
     if (was_fine && task_has_failed(task))
@@ -353,7 +352,7 @@ static void take_last(struct carrier *c, struct node *node, struct flight *fligh
     }
     if (flight->held > 0) {
         take_refusal(c, node, flight);
-    } else if (!flight->proving) {
+    } else if (!flight->guard_ahead) {
         if (call->attempts > 0)
             carrier_end_trouble(node);
         call_note_progress(call);
@@ -362,13 +361,14 @@ static void take_last(struct carrier *c, struct node *node, struct flight *fligh
         call_set_runnable(c, call);
         flight_free(&c->pool, flight);
     } else {
-        flight_end_proof(flight);
+        flight_end_guard_ahead(flight);
         flight->proven_ns = flight->sent_ns;
         call->late = !late ? 0 : flight->proven_late ? 2 : 1;
         call->slow_ns = clock_now_ns() - flight->sent_ns;
         if (good) { /* there, and not on another connection, which would have to be proven again */
             node_send(c, node, flight);
-            if (!node_owes(node) || !node->sent.first->proving) /* it ages; but those of several calls come together */
+            if (!node_owes(node) ||
+                !node->sent.first->guard_ahead) /* it ages; but those of several calls come together */
                 node_hurry(node);
         } else {
             call_end_flight(c, flight);
@@ -382,7 +382,7 @@ bool dispatch_take_reply(struct carrier *c, struct node *node, struct flight *fl
     const enum refusal refusal = refused ? refusal_of(reply->text) : REFUSAL_OTHER;
     bool good = true;
 
-    if (!refused && !flight->proving && !(flight->exchange.proof && reply->type == REDIS_REPLY_STRING))
+    if (!refused && !flight->guard_ahead && !(flight->exchange.proof && reply->type == REDIS_REPLY_STRING))
         replicas_note_node(c, flight->call, node);
     if (refusal == REFUSAL_MASTERDOWN)
         carrier_note_lost(c, node);
@@ -425,7 +425,7 @@ void dispatch_take_location(struct carrier *c, struct node *node, struct flight 
     const char *wrong = topology_take(&c->topology, node, index, reply, &took_over);
 
     if (wrong != NULL) {
-        carrier_note_untold(c, node, explain_location(c, reply, wrong, &error), error.words);
+        carrier_note_unanswered(c, node, explain_location(c, reply, wrong, &error), error.words);
         c->locate.sound = false;
     }
     if (took_over)

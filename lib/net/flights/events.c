@@ -24,7 +24,7 @@ static void take_outbox(struct carrier *c, struct call *call)
         struct flight *flight = flight_new(&c->pool, call, FLIGHT_TASK, exchange, bytes + from, exchange->end - from);
         from = exchange->end;
         if (flight != NULL) {
-            if (exchange->guarded && call->wake_at == 0 && !call->anew && !c->locate.stale)
+            if (exchange->guarded && call->wake_at == 0 && !call->begun_again && !c->locate.stale)
                 flight->proven_ns = exchange->of->proven_ns;
             flights_put(&call->waiting, flight);
             continue;
@@ -246,11 +246,11 @@ void events_reply(struct carrier *c, struct node *node, struct reply *reply, con
 {
     struct flight *flight = node->sent.first;
 
-    if (flight->asking && !flight->asked) {
-        flight->asked = true;
+    if (flight->by_ask && !flight->ask_answered) {
+        flight->ask_answered = true;
         return;
     }
-    flight->asked = false;
+    flight->ask_answered = false;
     switch (flight->kind) {
     case FLIGHT_TASK:
         if (!dispatch_take_reply(c, node, flight, reply))

@@ -151,29 +151,29 @@ size_t flight_from(const struct flight *flight, const char *bytes)
     return at;
 }
 
-void flight_begin_proof(struct flight *flight)
+void flight_begin_guard_ahead(struct flight *flight)
 {
     if (!flight->goes_first)
         LIST_INSERT_HEAD(&flight->call->first, flight, in_first);
     flight->goes_first = true;
-    flight->proving = true;
+    flight->guard_ahead = true;
     flight->at = NULL;
     flight->resume = flight->index;
     flight->index = flight->exchange.replies - 1;
 }
 
-void flight_end_proof(struct flight *flight)
+void flight_end_guard_ahead(struct flight *flight)
 {
-    if (!flight->proving)
+    if (!flight->guard_ahead)
         return;
     flight->index = flight->resume;
-    flight->proving = false;
+    flight->guard_ahead = false;
 }
 
 void flight_note_written(struct flight *flight, const struct node *node)
 {
     flight->at = node;
-    if (flight->proving)
+    if (flight->guard_ahead)
         return;
     flight->written = true;
     let_others_go(flight);
@@ -186,13 +186,13 @@ uint32_t flight_resend(struct flight *flight, bool lost)
 
     if (from < flight->doubtful)
         flight->doubtful = from;
-    if (flight->exchange.anew) { /* the guard would prove answers of another time, or server */
+    if (flight->exchange.as_one) { /* the guard would prove answers of another time, or server */
         flight->delivered = flight->index > flight->delivered ? flight->index : flight->delivered;
         flight->index = 0;
     }
     flight->carried_out = NO_COMMAND;
     flight->held = 0;
-    flight->asked = flight->asking = flight->written = false;
+    flight->ask_answered = flight->by_ask = flight->written = false;
     flight->at = flight->to = NULL;
     alloc.free(flight->words);
     flight->words = NULL;

@@ -2,7 +2,7 @@
  *
  * A copy of each exchange is kept until its last reply has come. So commands that were lost, or
  * refused for now, can be sent again. That begins with the first one whose reply the task has
- * not seen, or with the first one of all (exchange.anew). If it is `remade`, its task writes it each time it is sent. */
+ * not seen, or with the first one of all (exchange.as_one). If it is `remade`, its task writes it each time it is sent. */
 #ifndef HIBLOOM_FLIGHT_H
 #define HIBLOOM_FLIGHT_H
 
@@ -38,24 +38,24 @@ struct flight {
     uint64_t proven_ns; /* when a good guard of its link was asked; 0: none counts any more, or none was asked */
     uint32_t order;     /* among those of its call, as its task wrote them */
     uint32_t index;     /* the reply that is delivered next */
-    uint32_t delivered; /* replies that the task has had, before an exchange that is `anew` was sent again */
+    uint32_t delivered; /* replies that the task has had, before an exchange that goes `as_one` was sent again */
     uint32_t held;      /* replies kept from the task; the first is a refusal. Their commands are sent again */
     char *words;        /* of that refusal; its meaning is: */
     enum refusal refusal : 8;
     enum flight_kind kind : 8;
     uint8_t redirects;
-    bool after_map : 1;   /* before it is sent, the map may tell of a take-over */
-    bool asking : 1;      /* in front of each command goes ASKING, */
-    bool asked : 1;       /* whose reply has come */
-    bool unserved : 1;    /* a replica refuses so, too: it has not looked for the key yet */
-    bool at_primary : 1;  /* and not at a replica, which did not know */
-    bool written : 1;     /* and not only its guard */
-    bool goes_first : 1;  /* its guard went alone, and it is not written since: in call.first */
-    bool proving : 1;     /* its last command goes alone (exchange.guarded); */
-    bool proven_late : 1; /* its answer was old at the read, and it was sent again; */
-    uint32_t resume;      /* then it goes on with the reply of this number */
-    uint32_t carried_out; /* first command behind it that was carried out; NO_COMMAND: none */
-    uint32_t doubtful;    /* from this command on, they may have been carried out before; NO_COMMAND: none */
+    bool after_map : 1;    /* before it is sent, the map may tell of a take-over */
+    bool by_ask : 1;       /* in front of each command goes ASKING, */
+    bool ask_answered : 1; /* whose reply has come */
+    bool unserved : 1;     /* a replica refuses so, too: it has not looked for the key yet */
+    bool at_primary : 1;   /* and not at a replica, which did not know */
+    bool written : 1;      /* and not only its guard */
+    bool goes_first : 1;   /* its guard went alone, and it is not written since: in call.first */
+    bool guard_ahead : 1;  /* its last command goes alone (exchange.guarded); */
+    bool proven_late : 1;  /* its answer was old at the read, and it was sent again; */
+    uint32_t resume;       /* then it goes on with the reply of this number */
+    uint32_t carried_out;  /* first command behind it that was carried out; NO_COMMAND: none */
+    uint32_t doubtful;     /* from this command on, they may have been carried out before; NO_COMMAND: none */
     uint32_t len; /* a few pipelines' bytes, or a list of keys, at most; of what is `remade`, as it was written last */
     uint32_t room;
     char bytes[]; /* none of an exchange that is `remade` */
@@ -81,8 +81,8 @@ void flight_pool_free(struct flight_pool *);
 size_t flight_from(const struct flight *, const char *bytes);
 
 /* Its guard goes alone first, which node.c decides. The guard's answer has come. */
-void flight_begin_proof(struct flight *);
-void flight_end_proof(struct flight *);
+void flight_begin_guard_ahead(struct flight *);
+void flight_end_guard_ahead(struct flight *);
 
 /* Its bytes, or those of its guard alone, are on their way. */
 void flight_note_written(struct flight *, const struct node *);
@@ -90,7 +90,7 @@ void flight_note_written(struct flight *, const struct node *);
 /* Was its guard answered, and nothing of it written since? */
 static inline bool flight_is_proven(const struct flight *flight)
 {
-    return flight->sent_ns != 0 && flight->proven_ns == flight->sent_ns && !flight->proving;
+    return flight->sent_ns != 0 && flight->proven_ns == flight->sent_ns && !flight->guard_ahead;
 }
 
 /* Prepares it to be sent again, from the first command on whose reply the task has not seen, or anew.

@@ -62,7 +62,7 @@ static bool must_prove(const struct node *node, const struct flight *flight)
 {
     const struct call *call = flight->call;
 
-    if (!flight->exchange.guarded || flight->proving || flight->index + 1 >= flight->exchange.replies)
+    if (!flight->exchange.guarded || flight->guard_ahead || flight->index + 1 >= flight->exchange.replies)
         return false;
     if (flight->proven_ns == 0 || overtakes(node, flight))
         return true;
@@ -77,8 +77,8 @@ static void write_flight(struct carrier *c, struct node *node, struct flight *fl
     hibloom_stats *stats = &c->store.server.stats;
 
     if (must_prove(node, flight))
-        flight_begin_proof(flight);
-    flight->proven_late = flight->proving && flight->call->late > 0;
+        flight_begin_guard_ahead(flight);
+    flight->proven_late = flight->guard_ahead && flight->call->late > 0;
     const char *bytes = flight->bytes;
     if (flight->exchange.remade && !c->outbox.commands.failed) {
         outbox_empty(&c->outbox);
@@ -96,12 +96,12 @@ static void write_flight(struct carrier *c, struct node *node, struct flight *fl
     stats->bytes_sent += flight->len - at + flight->exchange.payload_len;
     flight_note_written(flight, node);
     if (flight->exchange.payload != NULL) {
-        if (flight->asking)
+        if (flight->by_ask)
             c->pipes->put(node, asking, sizeof asking - 1);
         c->pipes->put_long(node, flight);
         at = flight->len;
     }
-    while (flight->asking && at < flight->len) {
+    while (flight->by_ask && at < flight->len) {
         const size_t len = command_length(bytes + at, flight->len - at);
         c->pipes->put(node, asking, sizeof asking - 1);
         c->pipes->put(node, bytes + at, len);
@@ -190,7 +190,7 @@ static void fail_flights(struct carrier *c, struct node *node, struct flights *f
             continue;
         }
         if (flight->kind == FLIGHT_LOCATE) {
-            carrier_note_untold(c, node, status, words);
+            carrier_note_unanswered(c, node, status, words);
             c->locate.at = NULL;
         }
         flight_free(&c->pool, flight);

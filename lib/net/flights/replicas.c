@@ -9,7 +9,7 @@
 
 bool replicas_may_answer(const struct carrier *c, const struct call *call)
 {
-    return c->settings->options.read_from_replicas && call->task->reads && call->task->again != NULL &&
+    return c->settings->options.read_from_replicas && call->task->reads && call->task->redo != NULL &&
            !call->at_primary;
 }
 
@@ -286,19 +286,19 @@ static bool begins_again(struct carrier *c, struct call *call)
 {
     struct task *task = call->task;
 
-    if (task->again == NULL || !call_may_retry(c, call) || (!wants_replicas(c) && task->link->spec->counters != 0))
+    if (task->redo == NULL || !call_may_retry(c, call) || (!wants_replicas(c) && task->link->spec->counters != 0))
         return false;
-    task->again(task);
+    task->redo(task);
     replicas_forget(call);
     call->wait_asked = false;
-    call->anew = true;
+    call->begun_again = true;
     call_plan_retry(c, call);
     return true;
 }
 
 bool replicas_may_end(struct carrier *c, struct call *call)
 {
-    const bool unkept = call->unkept && call->task->again != NULL;
+    const bool unkept = call->unkept && call->task->redo != NULL;
 
     if (unkept) { /* that was all that it failed of */
         call->unkept = false;
@@ -311,7 +311,7 @@ bool replicas_may_end(struct carrier *c, struct call *call)
     if (replicas_may_answer(c, call) &&
         ((status >= HIBLOOM_ENOTFOUND && status <= HIBLOOM_ECORRUPT) || status == HIBLOOM_EPROTO)) {
         call->at_primary = true;
-        call->task->again(call->task);
+        call->task->redo(call->task);
         call_set_runnable(c, call);
         return false;
     }
