@@ -49,6 +49,8 @@ struct client {
     uint32_t saved; /* items that were in as it saved a file */
     int saved_name;
     bool done, checked;
+    enum { STAYS, BESIDE, WITHIN, GOES } store_goes; /* beside the next call of its loop; within its next `done`; now */
+    hibloom *closing;
     struct running running[AT_ONCE]; /* a blocking one uses the first */
 };
 
@@ -97,6 +99,7 @@ static void sim_free(void *memory)
     a--;
     a->next->before = a->before;
     a->before->next = a->next;
+    memset(memory, 0xa5, a->size); /* a use of it shall show */
     free(a);
 }
 
@@ -175,6 +178,32 @@ static void connect_blocking(struct client *c)
         c->store = NULL;
         fiber_sleep(100000);
     }
+}
+
+static bool make_store(struct client *c)
+{
+    const struct client_settings *s = &world.plan->client[c->id];
+    const hibloom_setup setup = setup_of(c);
+    char uri[800];
+
+    if (c->loop != NULL) /* its store was freed, and has to have left nothing there */
+        loop_free(c->loop);
+    c->loop = s->loop ? loop_make() : NULL;
+    if (c->loop == NULL) {
+        connect_blocking(c);
+    } else {
+        const hibloom_loop loop = loop_functions(c->loop);
+        for (int tries = 0; tries < 2 && c->store == NULL; tries++) /* of memory there is none, once */
+            if (hibloom_async_connect(&c->store, uri_of(c, uri, sizeof uri), &setup, &loop) != HIBLOOM_OK) {
+                hibloom_store_free(c->store);
+                c->store = NULL;
+            }
+        if (c->store == NULL)
+            oracle_fail("client %d cannot make a store", c->id);
+    }
+    if (c->store != NULL && s->deadline_ms != 0 && !world.healed)
+        hibloom_store_deadline(c->store, (uint32_t)s->deadline_ms);
+    return c->store != NULL;
 }
 
 /* ---- Steps ---- */
@@ -341,10 +370,14 @@ static void note_told(struct client *c, const struct call *call, hibloom_status 
 
 static void close_handle(struct client *c, int name)
 {
-    struct handle *h = &c->handles[name];
-
-    hibloom_close(h->filter);
-    *h = (struct handle){0};
+    c->closing = c->handles[name].filter;
+    c->handles[name] = (struct handle){0}; /* a `done` that this calls may want to close it, too */
+    hibloom_close(c->closing);
+    c->closing = NULL;
+    for (struct running *r = c->running; r < c->running + AT_ONCE; r++)
+        if (r->busy && c->loop != NULL && needs_handle(r->calls[0].verb) && !r->by_pairs && r->calls[0].name == name &&
+            !merges_here(r->calls))
+            fail_call(r->calls, "its handle was closed, and nothing was told");
 }
 
 /* Which filter an open has opened: the only one that was there. A server that is not the truth may have shown another. */
@@ -356,6 +389,26 @@ static void note_root(struct client *c, const struct call *call, hibloom_status 
         return;
     h->root = call->ready == 1 ? oracle_root(call->name) : 0;
     oracle_ids(call->name, h->ids);
+}
+
+/* A store goes with all that is pending: each call has its `done` before that returns. Its handles go before it, or after. */
+static void free_store(struct client *c, bool closes_first)
+{
+    c->store_goes = STAYS;
+    for (struct running *r = c->running; r < c->running + AT_ONCE; r++)
+        for (size_t part = 0; part < NAMES; part++)
+            r->calls[part].canceled |= r->busy;
+    for (int name = 0; name < NAMES && closes_first; name++)
+        close_handle(c, name);
+    c->store_goes = GOES;
+    hibloom_store_free(c->store);
+    c->store = NULL;
+    c->store_goes = STAYS;
+    for (struct running *r = c->running; r < c->running + AT_ONCE; r++)
+        if (r->busy && c->loop != NULL)
+            fail_call(r->calls, "its store was freed, and nothing was told");
+    for (int name = 0; name < NAMES; name++)
+        close_handle(c, name);
 }
 
 static void free_other(struct running *r)
@@ -457,10 +510,12 @@ static bool note_name(const char *name, void *data)
     return true;
 }
 
-static size_t make_pairs(const struct running *r, hibloom_pair pairs[NAMES * ITEMS])
+static size_t make_pairs(struct running *r, hibloom_pair pairs[NAMES * ITEMS])
 {
-    for (size_t i = 0; i < r->count; i++)
+    for (size_t i = 0; i < r->count; i++) {
         pairs[i] = (hibloom_pair){r->client->handles[r->calls[r->part[i]].name].filter, r->items[i]};
+        r->each[i] = HIBLOOM_ECANCELED; /* it stays so if the store is freed */
+    }
     return r->count;
 }
 
@@ -488,6 +543,24 @@ static void check_each(const struct running *r, hibloom_status status)
         fail_call(r->calls, "a failure of the call is not returned");
 }
 
+static void on_nothing(hibloom_status status, void *data)
+{
+    fail_call(data, "a call that was refused has ended");
+}
+
+/* Within the `done` of what is cancelled. */
+static void check_refused(struct client *c)
+{
+    struct call *call = c->running[0].calls;
+    bool found;
+
+    if ((c->closing != NULL &&
+         hibloom_async_contains(c->closing, "x", 1, &found, on_nothing, call) != HIBLOOM_ECANCELED) ||
+        (c->store_goes == GOES &&
+         hibloom_async_drop_by_name(c->store, "x", on_nothing, call) != HIBLOOM_ECANCELED))
+        fail_call(call, "what is being closed takes another call");
+}
+
 static void end(struct running *r, hibloom_status status)
 {
     struct client *c = r->client;
@@ -503,7 +576,11 @@ static void end(struct running *r, hibloom_status status)
         oracle_end(call, its, answers_of(r, part), hibloom_store_error(c->store));
         note_told(c, call, its);
     }
+    if (status == HIBLOOM_ECANCELED)
+        check_refused(c);
     world_call_ended(c->id);
+    if (c->store_goes == WITHIN)
+        free_store(c, world.calls % 2 == 0);
 }
 
 /* Whether a failure has been told to each of its handles; `before` it were the store's numbers. */
@@ -563,7 +640,7 @@ static hibloom_status opened(struct running *r, hibloom_status status)
     struct handle *h = &c->handles[call->name];
     const uint64_t near = world.plan->client[c->id].near;
 
-    if (call->reopens) {
+    if (call->reopens && h->filter != NULL) {
         call->made = hibloom_created(h->filter);
         h->root = 0;
         memset(h->ids, 0, sizeof h->ids);
@@ -807,10 +884,13 @@ static void step_blocking(struct client *c, const struct step *step)
         return;
     }
     if (step->verb == VERB_CLOSE) {
-        close_handle(c, step->name);
+        if (step->times == FREES)
+            free_store(c, step->arg == 1000);
+        else
+            close_handle(c, step->name);
         return;
     }
-    if (is_in_vain(c, step))
+    if (is_in_vain(c, step) || (c->store == NULL && !make_store(c)))
         return;
     for (size_t part = 0; part < parts_of(c, step) && needs_handle(step->verb); part++) {
         const int name = name_of(step, part);
@@ -867,6 +947,8 @@ static void call_async(struct client *c, const struct step *step)
 
     while ((r = find_idle(c)) == NULL)
         turn(c);
+    if (c->store == NULL && (!make_store(c) || needs_handle(step->verb)))
+        return; /* its handle has gone with the store */
     if (!is_busy(c))
         world.stale[c->id] = false;
     begin(r, step);
@@ -874,6 +956,10 @@ static void call_async(struct client *c, const struct step *step)
     if (status != HIBLOOM_OK && r->busy)
         end(r, status);
     compute(c);
+    if (c->store_goes == BESIDE) {
+        loop_turn(c->loop, plan_chance(world.plan, net_now_us(), FREES) % 1000);
+        free_store(c, world.calls % 2 == 0);
+    }
 }
 
 static void step_async(struct client *c, const struct step *step)
@@ -889,6 +975,10 @@ static void step_async(struct client *c, const struct step *step)
         return; /* so many calls of two handles at once overfill a link: each leaves room to its own only */
     if (is_in_vain(c, step) || plan_kind(world.plan, step->name)->bare)
         return;
+    if (step->verb == VERB_CLOSE && step->times == FREES) {
+        c->store_goes = step->arg % 2 != 0 ? WITHIN : BESIDE;
+        return;
+    }
     if (step->verb == VERB_CLOSE) { /* what is pending is cancelled */
         for (struct running *r = c->running; r < c->running + AT_ONCE; r++)
             for (size_t part = 0; part < r->parts && r->busy; part++)
@@ -988,21 +1078,10 @@ static void run_client(void *data)
 {
     struct client *c = data;
     const struct plan *p = world.plan;
-    const hibloom_setup setup = setup_of(c);
     void (*const do_step)(struct client *, const struct step *) = p->client[c->id].loop ? step_async : step_blocking;
-    char uri[800];
+    const bool connected = make_store(c);
 
-    if (p->client[c->id].loop) {
-        c->loop = loop_make();
-        const hibloom_loop loop = loop_functions(c->loop);
-        if (hibloom_async_connect(&c->store, uri_of(c, uri, sizeof uri), &setup, &loop) != HIBLOOM_OK)
-            oracle_fail("client %d cannot make a store: %s", c->id, hibloom_store_error(c->store));
-    } else {
-        connect_blocking(c);
-    }
-    if (c->store != NULL && p->client[c->id].deadline_ms != 0 && !world.healed)
-        hibloom_store_deadline(c->store, (uint32_t)p->client[c->id].deadline_ms);
-    for (size_t i = 0; i < p->step_count && c->store != NULL && !oracle_failed(); i++) {
+    for (size_t i = 0; i < p->step_count && connected && !oracle_failed(); i++) {
         const struct step rest = {.verb = VERB_SLEEP, .arg = p->pace > 0 ? plan_chance(p, i, p->pace) % p->pace : 0};
         if (p->steps[i].client != c->id)
             continue;

@@ -299,6 +299,11 @@ static void draw_steps(struct plan *p, struct draw *d, uint64_t often, bool larg
             s->arg += BY_PAIRS;
         if (s->verb == VERB_MERGE && s->times == 1 && plan_chance(p, p->step_count, MERGED_HERE) % 2 == 0)
             s->times = MERGED_HERE;
+        const uint64_t chance = plan_chance(p, p->step_count, FREES);
+        if (p->client[s->client].loop && chance % 8 == 0 && plan_chance(p, p->clients, FREES) % 8 == 0)
+            s->verb = VERB_CLOSE;
+        if (s->verb == VERB_CLOSE && chance % 2 == 0)
+            s->times = FREES;
     }
 }
 

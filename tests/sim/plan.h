@@ -15,6 +15,7 @@ enum { CLIENTS = 4, NAMES = 2, ITEMS = 8, STEPS_MAX = 64, FAULTS_MAX = 64 };
 /* An item comes so often in a call at most: as drawn, and in a file. Only of so many are bitmaps read before an add. */
 enum { TIMES_MOST = 120, TIMES_ROOM = 240 };
 enum { MERGED_HERE = 2 }; /* times of a merge whose other filter is at the same servers, not in memory */
+enum { FREES = 3 };       /* times of a close: its store is freed, with all handles and calls */
 enum { FAR_US = 100000 }; /* one way */
 
 enum topology { STANDALONE, SENTINEL, CLUSTER };
