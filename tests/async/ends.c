@@ -141,75 +141,9 @@ static void close_calls_back_before_it_returns(void **state)
     redis_server_stop(server);
 }
 
-struct again {
-    hibloom *filter;
-    unsigned calls;
-    hibloom_status status;
-};
-
-static void add_again(hibloom_status status, void *data)
-{
-    struct again *again = data;
-
-    if (++again->calls < 100)
-        again->status = hibloom_async_add(again->filter, "again", 5, NULL, add_again, again);
-}
-
-static void a_handle_that_is_closed_takes_no_more_calls(void **state)
-{
-    const char *const uris[] = {test_uri(), "memory:"};
-
-    for (size_t i = 0; i < 2; i++) {
-        char name[TEST_NAME_SIZE];
-        void *loop = loop_class->open();
-        hibloom_store *async = async_store(loop, uris[i], NULL);
-        struct again again = {async_filter(loop, async, test_name(name), text), 0, HIBLOOM_OK};
-        assert_int_equal(hibloom_async_add(again.filter, "item", 4, NULL, add_again, &again), HIBLOOM_OK);
-        hibloom_close(again.filter);
-        assert_int_equal(again.calls, 1);
-        assert_int_equal(again.status, HIBLOOM_ECANCELED);
-        hibloom_store_free(async);
-        close_loop(loop);
-    }
-}
-
-/* Nothing of it was sent: the connection is still being made. */
-static void free_calls_back_before_it_returns(void **state)
-{
-    char name[TEST_NAME_SIZE];
-    void *loop = loop_class->open();
-    struct outcome opened[3] = {0};
-
-    for (int turns = 0; turns < 3; turns++) {
-        hibloom_store *async = async_store(loop, test_uri(), NULL);
-        const struct spec spec = test_spec(text);
-        hibloom *filter = NULL;
-        assert_ok(NOTHING_WITHIN(
-                      hibloom_async_open(&filter, async, test_name(name), test_text(&spec), on_done, &opened[turns])),
-                  async);
-        for (int i = 0; i < turns; i++)
-            loop_class->turn(loop);
-        hibloom_store_free(async);
-        assert_int_equal(opened[turns].calls, 1);
-        assert_true((opened[turns].status == HIBLOOM_OK) == (filter != NULL));
-        hibloom_close(filter);
-    }
-    assert_int_equal(opened[0].status, HIBLOOM_ECANCELED);
-    hibloom_store *async = async_store(loop, test_uri(), NULL);
-    hibloom *filter = async_filter(loop, async, test_name(name), text);
-    ask(filter, outcomes, CALLS);
-    turn(loop, 1);
-    hibloom_store_free(async);
-    for (size_t i = 0; i < CALLS; i++)
-        assert_true(outcomes[i].status == HIBLOOM_OK || outcomes[i].status == HIBLOOM_ECANCELED);
-    hibloom_close(filter);
-    close_loop(loop);
-    (void)count_with(outcomes, CALLS, HIBLOOM_OK);
-}
-
 /* ---- Within a function that is called back ------------------------------------------- */
 
-enum deed { CLOSE, FREE, CLOSE_THEN_FREE, FREE_THEN_CLOSE, CALL, DEEDS };
+enum deed { CLOSE, FREE, CLOSE_THEN_FREE, FREE_THEN_CLOSE, DEEDS };
 
 static struct {
     enum deed deed;
@@ -217,7 +151,6 @@ static struct {
     size_t called;
     hibloom_store *async;
     hibloom *filter;
-    struct outcome next;
 } doer;
 
 static void on_done_do(hibloom_status status, void *data)
@@ -225,8 +158,6 @@ static void on_done_do(hibloom_status status, void *data)
     on_done(status, data);
     if (doer.called++ != doer.at)
         return;
-    if (doer.deed == CALL)
-        assert_ok(NOTHING_WITHIN(hibloom_async_add(doer.filter, "x", 1, answers, on_done, &doer.next)), NULL);
     if (doer.deed == CLOSE || doer.deed == CLOSE_THEN_FREE)
         hibloom_close(doer.filter);
     if (doer.deed == FREE || doer.deed == CLOSE_THEN_FREE || doer.deed == FREE_THEN_CLOSE)
@@ -235,37 +166,26 @@ static void on_done_do(hibloom_status status, void *data)
         hibloom_close(doer.filter);
 }
 
-/* A hundred calls, each of which calls this function back. */
-static void begin_within(void *loop, const char *uri, void (*function)(hibloom_status, void *))
-{
-    memset(&doer, 0, sizeof doer);
-    memset(outcomes, 0, sizeof outcomes);
-    doer.async = async_store(loop, uri, NULL);
-    doer.filter = async_filter(loop, doer.async, TEST_NAME, text);
-    for (size_t i = 0; i < 100; i++)
-        assert_ok(
-            hibloom_async_contains(doer.filter, &numbers[i], sizeof *numbers, &answers[i], function, &outcomes[i]),
-            NULL);
-}
-
+/* Of a hundred calls one does it as it ends. */
 static void do_within(enum deed deed, size_t at)
 {
     void *loop = loop_class->open();
 
-    begin_within(loop, test_uri(), on_done_do);
+    memset(outcomes, 0, sizeof outcomes);
     doer.deed = deed;
     doer.at = at;
+    doer.called = 0;
+    doer.async = async_store(loop, test_uri(), NULL);
+    doer.filter = async_filter(loop, doer.async, TEST_NAME, text);
+    for (size_t i = 0; i < 100; i++)
+        assert_ok(hibloom_async_contains(doer.filter, &numbers[i], 4, &answers[i], on_done_do, &outcomes[i]), NULL);
     await_all(loop, outcomes, 100);
     const size_t answered = count_with(outcomes, 100, HIBLOOM_OK);
-    assert_int_equal(answered, deed == CALL ? 100 : at + 1); /* also what had been answered by then */
+    assert_int_equal(answered, at + 1); /* also what had been answered by then */
     assert_int_equal(count_with(outcomes, 100, HIBLOOM_ECANCELED), 100 - answered);
-    if (deed == CALL) {
-        await(loop, &doer.next);
-        assert_int_equal(doer.next.status, HIBLOOM_OK);
-    }
-    if (deed == CLOSE || deed == CALL)
+    if (deed == CLOSE)
         hibloom_store_free(doer.async);
-    if (deed == FREE || deed == CALL)
+    if (deed == FREE)
         hibloom_close(doer.filter);
     close_loop(loop);
 }
@@ -279,53 +199,13 @@ static void all_may_be_done_within_a_function(void **state)
     }
 }
 
-/* Of a call that is cancelled, too: the first cancelled one frees the store. */
-static void on_canceled_free(hibloom_status status, void *data)
-{
-    on_done(status, data);
-    if (doer.called++ == 0)
-        hibloom_store_free(doer.async);
-}
-
-static void a_store_may_be_freed_while_its_filter_is_closed(void **state)
-{
-    void *loop = loop_class->open();
-
-    begin_within(loop, test_uri(), on_canceled_free);
-    hibloom_close(doer.filter);
-    assert_int_equal(count_with(outcomes, 100, HIBLOOM_ECANCELED), 100);
-    close_loop(loop);
-}
-
-/* The server's death, too, is told within functions that free. */
-static void a_store_may_be_freed_as_its_connection_dies(void **state)
-{
-    struct redis_server *server = redis_server_start_tcp(NULL);
-    void *loop = loop_class->open();
-
-    begin_within(loop, redis_server_uri(server), on_canceled_free);
-    redis_server_pause(server); /* before the loop turns, so nothing was sent */
-    turn(loop, 10);
-    redis_server_kill(server);
-    for (int i = 0; i < 10000 && doer.called == 0; i++)
-        turn(loop, 1);
-    hibloom_close(doer.filter);
-    assert_int_equal(count_with(outcomes, 100, HIBLOOM_EIO) + count_with(outcomes, 100, HIBLOOM_ECANCELED), 100);
-    close_loop(loop);
-    redis_server_stop(server);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_server_that_dies_ends_all_calls),
         cmocka_unit_test(a_timer_that_failed_is_set_again),
         cmocka_unit_test(close_calls_back_before_it_returns),
-        cmocka_unit_test(a_handle_that_is_closed_takes_no_more_calls),
-        cmocka_unit_test(free_calls_back_before_it_returns),
         cmocka_unit_test(all_may_be_done_within_a_function),
-        cmocka_unit_test(a_store_may_be_freed_while_its_filter_is_closed),
-        cmocka_unit_test(a_store_may_be_freed_as_its_connection_dies),
     };
 
     return run_on_each_loop(tests, sizeof tests / sizeof *tests, set_up, NULL);

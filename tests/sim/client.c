@@ -186,7 +186,7 @@ static bool make_store(struct client *c)
     const hibloom_setup setup = setup_of(c);
     char uri[800];
 
-    if (c->loop != NULL) /* its store was freed, and has to have left nothing there */
+    if (c->loop != NULL) /* its store has left nothing there */
         loop_free(c->loop);
     c->loop = s->loop ? loop_make() : NULL;
     if (c->loop == NULL) {
@@ -556,8 +556,7 @@ static void check_refused(struct client *c)
 
     if ((c->closing != NULL &&
          hibloom_async_contains(c->closing, "x", 1, &found, on_nothing, call) != HIBLOOM_ECANCELED) ||
-        (c->store_goes == GOES &&
-         hibloom_async_drop_by_name(c->store, "x", on_nothing, call) != HIBLOOM_ECANCELED))
+        (c->store_goes == GOES && hibloom_async_repair(c->store, "x", on_nothing, call) != HIBLOOM_ECANCELED))
         fail_call(call, "what is being closed takes another call");
 }
 
