@@ -114,6 +114,9 @@ static int replica_of(int server, uint64_t chance)
         if (servers[i].primary == server && servers[i].up && net_now_us() >= servers[i].demoted_us + SYNC_US &&
             (found < 0 || chance % (uint64_t)++n == 0))
             found = i;
+    for (int i = 0; i < data_count && world.plan->holes > world.plan->replicas && found < 0; i++) /* without its data */
+        if (servers[i].primary < 0 && servers[i].heir < 0 && servers[i].up && !slots_has(i) && i != server)
+            found = i;
     return found;
 }
 
@@ -141,6 +144,8 @@ void fail_over(int server, uint64_t arg, bool isolate)
     }
     s->heir = replica;
     promote(replica, server);
+    if (world.plan->holes != 0 && slots_has(replica))
+        slots_lose(replica, 1000 + (arg >> 12) % 600000);
     if (arg % 3 == 0 && isolate) /* who is still connected stays so */
         world_say("clients of server %d stay connected", server);
     else if (isolate && arg % 3 == 1)
@@ -198,7 +203,9 @@ void refuse(struct server *s, uint64_t arg)
     bool *const conditions[] = {&r->full, &r->full, &r->busy, &r->loading, &r->noreplicas, &slots_map()->down};
 
     r->stale = s->primary >= 0 && arg % 2 == 0; /* MASTERDOWN */
-    *conditions[arg % 6] = arg % 6 < 5 || world.plan->topology == CLUSTER;
+    *conditions[arg % 6] = arg % 6 < 5 || (world.plan->topology == CLUSTER && world.plan->holes == 0);
+    if (arg % 6 == 5 && world.plan->holes != 0)
+        slots_lose((int)(s - servers), 1000 + (arg >> 6) % 400000);
     note(CAUSE_REFUSAL);
     s->refuses_one = (arg >> 4) % 4 == 0;
     s->refuses_until = net_now_us() + 1000 + (arg >> 6) % 400000;

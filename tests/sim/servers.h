@@ -69,6 +69,8 @@ struct cluster *slots_map(void);
 void slots_keep_map(struct server *); /* it goes on with the map as it is now */
 int slots_owner(struct blob key);
 void slots_take_over(int replica, int primary);
+void slots_lose(int owner, uint64_t us); /* they are in no map for so long */
+bool slots_has(int server);
 /* The slot of the key begins to move; `stepping`: one of its keys does so at once. */
 void slots_move(struct blob key, uint64_t arg, bool stepping);
 

@@ -47,8 +47,34 @@ static int owner_of_slot(int slot)
 {
     for (size_t i = 0; i < map.range_count; i++)
         if (slot >= ranges[i].from && slot <= ranges[i].to)
-            return ranges[i].owner;
+            return ranges[i].owner < 0 ? ~ranges[i].owner : ranges[i].owner; /* in a hole of the map */
     return 0;
+}
+
+/* The end of all holes. */
+static void fill_holes(void *unused)
+{
+    for (size_t i = 0; i < map.range_count; i++)
+        ranges[i].owner = owner_of_slot(ranges[i].from);
+}
+
+void slots_lose(int owner, uint64_t us)
+{
+    for (size_t i = 0; i < map.range_count; i++)
+        ranges[i].owner = ranges[i].owner == owner ? ~owner : ranges[i].owner;
+    world_say("for %d ms nobody serves the slots of %d", (int)(us / 1000), owner);
+    note(CAUSE_REFUSAL);
+    world.held_us += us;
+    net_at(net_now_us() + us, fill_holes, NULL);
+}
+
+bool slots_has(int server)
+{
+    bool has = false;
+
+    for (size_t i = 0; i < map.range_count; i++)
+        has |= owner_of_slot(ranges[i].from) == server;
+    return has;
 }
 
 int slots_owner(struct blob key)
@@ -62,7 +88,7 @@ int slots_owner(struct blob key)
 void slots_take_over(int replica, int primary)
 {
     for (struct slot_range *range = ranges; range < ranges + map.range_count; range++) {
-        range->owner = range->owner == primary ? replica : range->owner;
+        range->owner = range->owner == primary ? replica : range->owner == ~primary ? ~replica : range->owner;
         if (range->importing == primary)
             range->importing = range->migrating = replica;
     }
@@ -173,4 +199,5 @@ void slots_heal(void)
 {
     while (move.slot >= 0)
         step_move(NULL);
+    fill_holes(NULL);
 }

@@ -322,7 +322,8 @@ static void note_reply(struct wire *wire, const struct command_seen *seen, struc
     if (arrives && wire->server == 0 && strcmp(seen->place, "INFO") == 0 && begins_with(reply, "$"))
         met[wire->client].told = servers[0].node.history;
     for (size_t i = 0; strcmp(seen->place, "CLUSTER") == 0 && i < slots_map()->range_count; i++)
-        met[wire->client].mapped |= 1u << slots_map()->ranges[i].owner;
+        if (slots_map()->ranges[i].owner >= 0)
+            met[wire->client].mapped |= 1u << slots_map()->ranges[i].owner;
     if (strcmp(seen->place, "ROLE") == 0)
         wire->knew = servers[wire->server].primary >= 0 && !begins_with(reply, "-");
     wire->knew |= demoted && world.plan->topology == SENTINEL && seen->argc == 1 && begins_with(reply, "$");
