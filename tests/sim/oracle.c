@@ -69,7 +69,7 @@ static bool everybody_waits_but(int name, uint32_t but)
 {
     bool wait = !world_had(FAULT_RESTART) && !caused(CAUSE_SLOTS, 1) && !caused(CAUSE_CLOCK, 1) &&
                 !kind_of(name)->window && !kind_of(name)->counting && may_go_by_itself(name) == 0 &&
-                (names[name].did & MAY_REMOVE & ~but) == 0;
+                (names[name].did & MAY_REMOVE & ~but) == 0 && world.plan->replicas > 0;
 
     for (unsigned i = 0; i < world.plan->clients; i++)
         wait = wait && world.plan->client[i].min_replicas == world.plan->replicas;
