@@ -419,8 +419,8 @@ void plan_draw(struct plan *p, uint64_t seed)
     }
     if (about != 0)
         draw_focus(p, &d, &focus);
-    p->spare = p->topology == CLUSTER && plan_chance(p, p->shards, 0) % 4 == 0; /* a primary without slots */
     p->holes = p->topology == CLUSTER && plan_chance(p, p->shards, 1) % 4 == 0; /* for a while nobody has a slot */
+    p->spare = p->holes > p->replicas || (p->topology == CLUSTER && plan_chance(p, p->shards, 0) % 4 == 0);
     if (p->window > 4096 && plan_chance(p, p->clients, 1) % 32 == 0)
         draw_far(p);
     draw_steps(p, &d, about != 0 ? focus.verbs : 0, about != 0 && (focus.is & LARGE) != 0);

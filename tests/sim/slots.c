@@ -70,11 +70,10 @@ void slots_lose(int owner, uint64_t us)
 
 bool slots_has(int server)
 {
-    bool has = false;
-
     for (size_t i = 0; i < map.range_count; i++)
-        has |= owner_of_slot(ranges[i].from) == server;
-    return has;
+        if (owner_of_slot(ranges[i].from) == server)
+            return true;
+    return false;
 }
 
 int slots_owner(struct blob key)

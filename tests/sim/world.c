@@ -81,7 +81,8 @@ const char *world_uri(int client, char *buf, size_t size)
 {
     const enum topology topology = (enum topology)world.plan->topology;
     const int from = topology == SENTINEL ? data_count : 0;
-    const int to = topology == STANDALONE ? 1 : topology == SENTINEL ? server_count : data_count;
+    const int one = topology == STANDALONE || world.plan->holes != 0; /* the map names the others */
+    const int to = one ? 1 : topology == SENTINEL ? server_count : data_count;
     size_t n = (size_t)snprintf(buf, size, "redis%s://",
                                 topology == SENTINEL  ? "+sentinel"
                                 : topology == CLUSTER ? "+cluster"
