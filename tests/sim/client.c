@@ -373,11 +373,11 @@ static void close_handle(struct client *c, int name)
     c->closing = c->handles[name].filter;
     c->handles[name] = (struct handle){0}; /* a `done` that this calls may want to close it, too */
     hibloom_close(c->closing);
-    c->closing = NULL;
     for (struct running *r = c->running; r < c->running + AT_ONCE; r++)
-        if (r->busy && c->loop != NULL && needs_handle(r->calls[0].verb) && !r->by_pairs && r->calls[0].name == name &&
-            !merges_here(r->calls))
+        if (r->busy && c->loop != NULL && c->closing != NULL && needs_handle(r->calls[0].verb) && !r->by_pairs &&
+            r->calls[0].name == name && !merges_here(r->calls))
             fail_call(r->calls, "its handle was closed, and nothing was told");
+    c->closing = NULL;
 }
 
 /* Which filter an open has opened: the only one that was there. A server that is not the truth may have shown another. */
