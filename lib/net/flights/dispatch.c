@@ -367,8 +367,7 @@ static void take_last(struct carrier *c, struct node *node, struct flight *fligh
         call->slow_ns = clock_now_ns() - flight->sent_ns;
         if (good) { /* there, and not on another connection, which would have to be proven again */
             node_send(c, node, flight);
-            if (!node_owes(node) ||
-                !node->sent.first->guard_ahead) /* it ages; but those of several calls come together */
+            if (!node_owes(node) || !node->sent.first->guard_ahead) /* it ages; but those of calls come together */
                 node_hurry(node);
         } else {
             call_end_flight(c, flight);
