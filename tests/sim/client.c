@@ -940,14 +940,24 @@ static void compute(struct client *c)
     fiber_sleep(span);
 }
 
+/* Else they have gone with the store, or within another call. */
+static bool has_handles(const struct client *c, const struct step *step)
+{
+    bool has = true;
+
+    for (size_t part = 0; part < parts_of(c, step) && needs_handle(step->verb); part++)
+        has &= c->handles[name_of(step, part)].filter != NULL;
+    return has;
+}
+
 static void call_async(struct client *c, const struct step *step)
 {
     struct running *r;
 
     while ((r = find_idle(c)) == NULL)
         turn(c);
-    if (c->store == NULL && (!make_store(c) || needs_handle(step->verb)))
-        return; /* its handle has gone with the store */
+    if ((c->store == NULL && !make_store(c)) || !has_handles(c, step))
+        return;
     if (!is_busy(c))
         world.stale[c->id] = false;
     begin(r, step);

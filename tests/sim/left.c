@@ -148,7 +148,8 @@ void oracle_check_open(int client, int name, hibloom_status status, int before)
                             is_taken(name); /* no filter, but something */
     /* A link that no root tells of, and that lost a key, is mended first, which a stranger's string may prevent. */
     const bool mends = names[name].seen.lingering > 0 && (caused(CAUSE_KEYS, 1) || caused(CAUSE_LOSS, 1));
-    const bool expired = (int)status == before && over;
+    /* Another client may have looked since it went. */
+    const bool expired = (int)status == before && (over || (raw == HIBLOOM_ENOTFOUND && was_expired(name)));
     if ((int)status != raw && raw != HIBLOOM_EBUSY && !mends && !kind_of(name)->bare && !in_the_way && !expired)
         oracle_fail("all is well, but client %d opens '%s' with \"%s\", and the keys say \"%s\"", client,
                     oracle_name(name), hibloom_strerror(status), hibloom_strerror((hibloom_status)raw));
