@@ -443,8 +443,9 @@ HIBLOOM_CHECKED hibloom_status hibloom_list(hibloom_store *store, const char *pa
 
 /* The union: `into` gets every item of `from`, whatever store each is in. It keeps what others add to it meanwhile.
  * Nobody learns which items were new.
- * From memory to Redis it is the bulk load; from Redis to memory a snapshot. Of counting filters it is the sum; if an
- * answer is lost, a part may count twice. A process that dies half-way leaves `into` intact, with a part of the items.
+ * From memory to Redis it is the bulk load; from Redis to memory a snapshot. Of counting filters it is the sum, also of
+ * one with itself; if an answer is lost, a part may count twice. A process that dies half-way leaves `into` intact, with
+ * a part of the items.
  * EMISMATCH: the specs differ. ENOTSUP: keys=rueidis. Round trips: one for each key or 16 MB; Redis to memory one for
  * each 256 KB. */
 HIBLOOM_CHECKED hibloom_status hibloom_merge(hibloom *into, hibloom *from);

@@ -137,19 +137,6 @@ static bool have_same_spec(struct whole *w)
     return !task_has_failed(&w->task);
 }
 
-/* The guard alone: there is no less to ask for than a byte, which nobody looks at. */
-static void check_there(struct whole *w, hibloom *filter, whole_step *step)
-{
-    w->pieces.piece = (struct piece){.len = 1};
-    whole_read(w, filter, w->pieces.byte, step);
-}
-
-static void check_other(struct whole *w)
-{
-    if (w->other != w->filter)
-        check_there(w, w->other, NULL);
-}
-
 /* Behind a bare bitmap's last bit there may be others, to be left out. */
 static bool can_merge_within(hibloom *into, hibloom *from)
 {
@@ -198,14 +185,8 @@ static void reach_as_many(struct whole *w)
 
 static void begin_merge(struct whole *w, const struct whole_args *args)
 {
-    hibloom *into = args->filter, *from = args->other;
-
-    if (!begin(w, args) || !have_same_spec(w))
-        return;
-    if (into->store == from->store && strcmp(into->name, from->name) == 0)
-        check_there(w, into, check_other);
-    else
-        whole_reach(w, from, 1, reach_as_many);
+    if (begin(w, args) && have_same_spec(w))
+        whole_reach(w, args->other, 1, reach_as_many);
 }
 
 hibloom_status hibloom_merge(hibloom *into, hibloom *from)

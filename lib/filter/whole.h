@@ -93,10 +93,9 @@ struct whole {
         uint32_t links;
         struct spec size; /* the size of the link at `piece`; no seed */
         struct piece piece;
-        unsigned char byte[1]; /* of a piece that is only asked for its guard */
-        hibloom *from;         /* its pieces are read into `bits`; NULL: nothing is */
-        whole_step *each;      /* works on the piece */
-        whole_step *behind;    /* follows the last one; NULL: nothing does */
+        hibloom *from;      /* its pieces are read into `bits`; NULL: nothing is */
+        whole_step *each;   /* works on the piece */
+        whole_step *behind; /* follows the last one; NULL: nothing does */
     } pieces;
 
     struct link *alone; /* that of the inner task, which no handle has; else NULL */
