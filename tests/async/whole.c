@@ -267,35 +267,6 @@ static void a_list_in_memory_may_call_and_free(void **state)
     hibloom_close(other);
 }
 
-/* Its inner task, too, at each round trip that it takes. */
-static void a_store_may_be_freed_in_the_middle(void **state)
-{
-    const char *name = TEST_NAME;
-
-    for (unsigned turns = 0; turns < 40; turns++) {
-        void *own_loop = loop_class->open();
-        hibloom_store *own = async_store(own_loop, test_uri(), NULL);
-        hibloom *filter = async_filter(own_loop, own, TEST_NAME, texts[3]);
-        struct outcome outcomes[3] = {{0}};
-
-        assert_ok(NOTHING_WITHIN(hibloom_async_save(filter, path, on_done, &outcomes[0])), own);
-        assert_ok(NOTHING_WITHIN(hibloom_async_merge(filter, filter, on_done, &outcomes[1])), own);
-        assert_ok(NOTHING_WITHIN(hibloom_async_replace(filter, name, on_done, &outcomes[2])), own);
-        for (unsigned i = 0; i < turns; i++)
-            loop_class->turn(own_loop);
-        if (turns % 2 == 0)
-            hibloom_close(filter);
-        hibloom_store_free(own);
-        if (turns % 2 != 0)
-            hibloom_close(filter);
-        for (size_t i = 0; i < 3; i++) {
-            assert_int_equal(outcomes[i].calls, 1);
-            assert_true(outcomes[i].status == HIBLOOM_OK || outcomes[i].status == HIBLOOM_ECANCELED);
-        }
-        close_loop(own_loop);
-    }
-}
-
 /* They go by the old name, so the handle keeps that while they are pending. Else they would take their bits back elsewhere. */
 static void adds_beside_a_replacement_find_no_damage(void **state)
 {
@@ -329,7 +300,6 @@ int main(void)
         cmocka_unit_test(filters_are_listed_page_by_page),
         cmocka_unit_test(a_list_that_another_call_ends_is_not_ok),
         cmocka_unit_test(a_list_in_memory_may_call_and_free),
-        cmocka_unit_test(a_store_may_be_freed_in_the_middle),
         cmocka_unit_test(adds_beside_a_replacement_find_no_damage),
     };
 

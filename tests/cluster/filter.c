@@ -152,44 +152,6 @@ static void partitions_need_a_tag_to_tell_what_is_new(void **state)
     hibloom_close(together);
 }
 
-static void move_all_ways(const char *text)
-{
-    hibloom_store *memory;
-    hibloom_comparison same;
-    char path[300];
-
-    snprintf(path, sizeof path, "%s/filter.hbl", redis_server_dir(redis_cluster_node(cluster, 0)));
-    assert_ok(hibloom_connect(&memory, "memory:", NULL), NULL);
-    hibloom *from = test_open(store, "from", text), *into = test_open(store, "into", text);
-    hibloom *here = test_open(memory, "here", text), *loaded = test_open(store, "loaded", text);
-    hibloom *late = test_open(store, "into", text); /* it has to learn that the filter has grown */
-    add_all(from);
-    assert_ok(hibloom_merge(into, from), store);
-    assert_all_in(into);
-    assert_ok(hibloom_merge(here, into), memory);
-    assert_all_in(here);
-    if (from->spec.growth == 0) {
-        assert_ok(hibloom_compare(from, into, &same, sizeof same), store);
-        assert_true(same.similarity == 1);
-    }
-    assert_ok(hibloom_save(late, path), store);
-    hibloom_close(late);
-    assert_ok(hibloom_restore(loaded, path), store);
-    assert_all_in(loaded);
-    hibloom *const all[] = {from, into, loaded};
-    for (size_t i = 0; i < 3; i++) {
-        assert_ok(hibloom_drop(all[i]), store);
-        hibloom_close(all[i]);
-    }
-    test_close(here, memory);
-}
-
-static void merges_snapshots_files_and_comparisons_work(void **state)
-{
-    move_all_ways("capacity=5000 error=0.01 segments=5 seed=7");
-    move_all_ways("capacity=500 error=0.001 growth=2 seed=7"); /* without a {tag}: each link has its slot */
-}
-
 static void a_new_filter_is_spread_over_the_primaries(void **state)
 {
     static const struct {
@@ -369,7 +331,6 @@ int main(void)
         cmocka_unit_test(segments_lie_on_all_primaries),
         cmocka_unit_test(a_tag_keeps_them_together),
         cmocka_unit_test(partitions_need_a_tag_to_tell_what_is_new),
-        cmocka_unit_test(merges_snapshots_files_and_comparisons_work),
         cmocka_unit_test(a_new_filter_is_spread_over_the_primaries),
         cmocka_unit_test(any_seed_that_answers_will_do),
         cmocka_unit_test(filters_of_all_primaries_are_listed),

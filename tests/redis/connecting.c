@@ -277,21 +277,6 @@ static void a_call_that_tells_something_else_does_not_count(void **state)
     hibloom_store_free(store);
 }
 
-/* A merge takes the items of both. So the one that it reads is told by it, too, and once. */
-static void a_merge_tells_of_the_filter_that_it_reads(void **state)
-{
-    hibloom_store *store = connect_with(redis_server_uri(server), 0, false, NULL);
-    hibloom *from = test_open(store, "from", "bits=64 hashes=1"), *into;
-
-    redis_server_restart(server);
-    assert_ok(hibloom_open_like(&into, store, "into", from), store);
-    assert_status(hibloom_merge(into, from), HIBLOOM_ELOST, store);
-    assert_ok(hibloom_merge(into, from), store);
-    assert_dropped(into, store);
-    assert_dropped(from, store);
-    hibloom_store_free(store);
-}
-
 /* The status of the first look-up that gives another one; of the last, where none does. */
 static hibloom_status look_while(hibloom *filter, hibloom_status status)
 {
@@ -373,7 +358,6 @@ int main(void)
         cmocka_unit_test(a_restart_behind_a_refused_info_is_told_later),
         cmocka_unit_test(its_words_name_the_server_and_what_may_be_missing),
         cmocka_unit_test(a_call_that_tells_something_else_does_not_count),
-        cmocka_unit_test(a_merge_tells_of_the_filter_that_it_reads),
         cmocka_unit_test(warnings_tell_of_a_restart_and_of_a_server_that_is_away),
     };
 

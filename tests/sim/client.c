@@ -152,7 +152,8 @@ static const char *uri_of(const struct client *c, char *buf, size_t size)
  * takes as long as a world. */
 static const char *text_of(int name, int client)
 {
-    static char texts[KINDS + 2][256];
+    static char all_texts[2][KINDS + 2][256];
+    char(*const texts)[256] = all_texts[world.plan->kin != 0], own[256];
     const struct kind *kind = plan_kind(world.plan, name);
     const bool other = world.plan->sizes != 0 && client % 2 != 0;
     const size_t i = other ? (size_t)KINDS + kind->window : (size_t)(kind - kinds);
@@ -160,7 +161,8 @@ static const char *text_of(int name, int client)
                        : kind->window ? "capacity=8 error=0.02 window=4s slices=2"
                                       : "bits=4096 hashes=3";
 
-    if (texts[i][0] == '\0' && hibloom_spec_check(text, texts[i], sizeof texts[i]) != HIBLOOM_OK)
+    snprintf(own, sizeof own, "%s%s", text, world.plan->kin != 0 && !kind->bare ? " seed=7" : "");
+    if (texts[i][0] == '\0' && hibloom_spec_check(own, texts[i], sizeof texts[i]) != HIBLOOM_OK)
         abort();
     return texts[i];
 }
@@ -277,6 +279,27 @@ static void prepare_items(struct running *r, const struct step *step, size_t tim
                 }
 }
 
+/* Its source is opened for it; else its own handle has that. */
+static bool by_second_store(const struct client *c, const struct call *call)
+{
+    return call->from == 0 || (c->loop == NULL && (call->arg % 2 != 0 || c->handles[call->from - 1].filter == NULL));
+}
+
+/* The source of a merge: the filter of the other name, if they are kin; or the one into which it goes. */
+static void find_source(const struct client *c, struct call *call)
+{
+    const int other = (call->name + 1) % NAMES;
+    const bool has_other = world.plan->kin != 0 && call->arg != 500000 &&
+                           (c->loop == NULL || c->handles[other].filter != NULL);
+
+    if (call->verb != VERB_MERGE || call->times != MERGED_STORED)
+        return;
+    call->from = 1 + (has_other ? other : call->name);
+    call->items = oracle_in(call->from - 1);
+    call->from_own = !by_second_store(c, call);
+    call->from_root = call->from_own ? c->handles[call->from - 1].root : oracle_root(call->from - 1);
+}
+
 static void prepare(struct running *r, const struct step *step)
 {
     const struct client *c = r->client;
@@ -299,6 +322,7 @@ static void prepare(struct running *r, const struct step *step)
                                        .told = &r->told,
                                        .handle = h->root};
         memcpy(r->calls[part].ids, h->ids, sizeof h->ids);
+        find_source(c, &r->calls[part]);
     }
 }
 
@@ -351,7 +375,8 @@ static void note_told(struct client *c, const struct call *call, hibloom_status 
     const uint64_t runs = stats_of(c).restarts;
     struct handle *h = &c->handles[call->name];
 
-    if (!needs_handle(call->verb) || status != HIBLOOM_ELOST || merges_here(call) /* the other handle may be told */)
+    if (!needs_handle(call->verb) || status != HIBLOOM_ELOST || merges_here(call) ||
+        call->from != 0 /* the other handle may be told */)
         return;
     if (call->begun_us >= h->told_us && ++h->told > runs)
         fail_call(call, "its handle of '%s' is told %d times of %d other runs of servers", oracle_name(call->name),
@@ -419,13 +444,19 @@ static void free_other(struct running *r)
     r->memory = NULL;
 }
 
-/* A filter in memory that has the items, for hibloom_merge. */
-static hibloom_status fill_memory(const hibloom *like, struct running *r)
+/* For hibloom_merge: a filter in memory that has the items; or one of the world, as another program has opened it. */
+static hibloom_status make_source(struct client *c, struct running *r)
 {
-    hibloom_status status = hibloom_connect(&r->memory, "memory:", NULL);
+    const struct call *call = r->calls;
+    const hibloom_setup setup = setup_of(c);
+    char uri[800];
+    hibloom_status status = hibloom_connect(&r->memory, call->from == 0 ? "memory:" : uri_of(c, uri, sizeof uri),
+                                            &setup);
 
+    if (status == HIBLOOM_OK && call->from != 0)
+        return hibloom_open(&r->other, r->memory, oracle_name(call->from - 1), NULL);
     if (status == HIBLOOM_OK)
-        status = hibloom_open_like(&r->other, r->memory, "from", like);
+        status = hibloom_open_like(&r->other, r->memory, "from", c->handles[call->name].filter);
     if (status == HIBLOOM_OK)
         status = hibloom_add_many(r->other, r->items, r->count, NULL);
     return status;
@@ -595,7 +626,7 @@ static void note_failed(struct client *c, const struct running *r, hibloom_statu
         if (one && *failed && !again && now.items_near != before->items_near)
             fail_call(r->calls, "the call before it has failed, but its near cache is still believed");
         *failed = its != HIBLOOM_OK && its != HIBLOOM_ENOTSUP && its != HIBLOOM_ENOMEM &&
-                  !merges_here(&r->calls[part]); /* nothing need have been asked for these */
+                  !merges_here(&r->calls[part]) && r->calls[part].from == 0; /* nothing need have been asked for it */
     }
 }
 
@@ -694,7 +725,7 @@ static hibloom_status do_phase(struct client *c, struct running *r, hibloom_done
     if (verb == VERB_MERGE && filter == NULL) /* closed meanwhile */
         return HIBLOOM_ECANCELED;
     if (verb == VERB_MERGE && !merges_here(r->calls))
-        return CALL(merge, filter, r->other);
+        return CALL(merge, filter, r->other != NULL ? r->other : c->handles[r->calls[0].from - 1].filter);
     if (verb == VERB_IMPORT)
         return phase == 0 ? CALL(import_file, &r->other, c->store, write_dump(c, r), file_of(c))
                           : CALL(contains_many, r->other, r->items, ITEMS, r->answers);
@@ -734,8 +765,8 @@ static void on_phase(hibloom_status status, void *data)
 static hibloom_status do_with_other(struct client *c, struct running *r)
 {
     const enum verb verb = r->calls[0].verb;
-    const bool has_memory = verb == VERB_MERGE && !merges_here(r->calls);
-    hibloom_status status = has_memory ? fill_memory(c->handles[r->calls[0].name].filter, r) : HIBLOOM_OK;
+    const bool makes = verb == VERB_MERGE && !merges_here(r->calls) && by_second_store(c, r->calls);
+    hibloom_status status = makes ? make_source(c, r) : HIBLOOM_OK;
 
     r->phase = 0;
     if (verb == VERB_IMPORT)
@@ -991,7 +1022,7 @@ static void step_async(struct client *c, const struct step *step)
     if (step->verb == VERB_CLOSE) { /* what is pending is cancelled */
         for (struct running *r = c->running; r < c->running + AT_ONCE; r++)
             for (size_t part = 0; part < r->parts && r->busy; part++)
-                r->calls[part].canceled |= r->calls[part].name == step->name;
+                r->calls[part].canceled |= r->calls[part].name == step->name || r->calls[part].from == step->name + 1;
         close_handle(c, step->name);
         return;
     }

@@ -130,7 +130,7 @@ void items_begin(const struct call *c)
         n->removing_since = n->spoiled ? EVERY_ITEM : items_being_removed(c->name);
     if ((1u << c->verb & MAY_SET) != 0) {
         settle_removals(c->name);
-        n->possible |= c->items;
+        n->possible |= c->from != 0 ? EVERY_ITEM : c->items;
         note_spoiled(c->name);
         note_set(c);
     }

@@ -58,6 +58,12 @@ uint64_t oracle_root(int name)
     return names[name].seen.links > 0 && names[name].seen.status == 0 ? names[name].seen.link[0].ids[0] : 0;
 }
 
+uint32_t oracle_in(int name)
+{
+    look_again(name, may_go_by_itself(name), "something");
+    return names[name].in;
+}
+
 void oracle_ids(int name, uint64_t ids[CALL_KEYS])
 {
     memcpy(ids, names[name].seen.link[0].ids, CALL_KEYS * sizeof *ids);
@@ -208,7 +214,7 @@ uint32_t items_under_way(const struct call *but, int name, uint32_t verbs)
 
     for (const struct call *c = calls; c != NULL; c = c->next)
         if (c != but && c->name == name && (1u << c->verb & verbs) != 0)
-            items |= c->verb == VERB_LOAD ? EVERY_ITEM : c->items; /* a file has others, too */
+            items |= c->verb == VERB_LOAD || c->from != 0 ? EVERY_ITEM : c->items; /* these have others, too */
     return items;
 }
 
@@ -221,6 +227,8 @@ void leave(int name, uint32_t items)
     for (struct call *c = calls; c != NULL; c = c->next)
         if (c->name == name)
             c->demanded &= ~items;
+        else if (c->from == name + 1)
+            c->items &= ~items;
 }
 
 void end_life(int name)

@@ -290,6 +290,7 @@ void oracle_begin(struct call *c)
     c->ready = n->ready - (n->seen.status == 0);
     c->raw_at_begin = n->seen.status;
     c->run = world_run(root_key(c->name));
+    c->from_run = c->from_own ? world_run(root_key(c->from - 1)) : 0;
     c->knew_run = world_told(c->client, root_key(c->name));
     c->alone = c->removes_alone = true;
     times_begin(c);
@@ -315,16 +316,33 @@ void oracle_begin(struct call *c)
     items_begin(c);
 }
 
+/* The filter that it merges, as a look-up would ask for it. */
+static struct call source_of(const struct call *c)
+{
+    struct call source = *c;
+
+    source.name = c->from != 0 ? c->from - 1 : c->name;
+    source.verb = VERB_LOOK;
+    source.handle = c->from_root;
+    source.run = c->from_run;
+    source.raw_at_begin = names[source.name].seen.status;
+    source.alone = false;
+    return source;
+}
+
 /* What the keys have become of it, and what of it may still arrive. */
 static void settle(struct call *c, hibloom_status status, bool open_end)
 {
     struct name *n = &names[c->name];
+    const struct call source = source_of(c);
 
     note_call(c);
     c->ready = n->ready - c->ready;
     windows_end(c, status, open_end);
     watch_end(c, status, open_end);
     check_told(c, status);
+    if (c->from_own)
+        check_told(&source, status);
     check_length(c, status);
     times_end(c, status, open_end);
     /* Over a filter that it was making, perhaps, or a link. What it has sent may still arrive. */
@@ -375,6 +393,8 @@ void oracle_end(struct call *c, hibloom_status status, const bool *answers, cons
     world_say("call %d of client %d ends: %s%s%s", c->ordinal, c->client, hibloom_strerror(status),
               status != HIBLOOM_OK ? ": " : "", status != HIBLOOM_OK ? text : "");
     look_again(c->name, may_go_by_itself(c->name), "something");
+    if (c->from != 0)
+        (void)oracle_in(c->from - 1);
     while (*at != c)
         at = &(*at)->next;
     *at = c->next; /* it has heard of what has just left */
@@ -392,7 +412,8 @@ void oracle_end(struct call *c, hibloom_status status, const bool *answers, cons
         world.plan->client[c->client].loop == 0 /* two calls of a loop make one filter */)
         fail_call(c, "what replaces '%s' is in its place, and the call says: %s", oracle_name(c->name), text);
     if (status != HIBLOOM_OK) {
-        if (!has_cause(c, status))
+        const struct call source = source_of(c); /* it may be gone, or damaged */
+        if (!has_cause(c, status) && (c->from == 0 || !has_cause(&source, status)))
             fail_call(c, "it is %s: %s without a cause: %s", verb_names[c->verb], hibloom_strerror(status), text);
         return;
     }

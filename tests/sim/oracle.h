@@ -55,6 +55,10 @@ struct call {
     bool removes_alone;      /* no other one that may remove was: others only help it */
     bool undisturbed;        /* none that may change keys, or times to live */
     bool grows;              /* it has made a link, or told of one */
+    int from;                /* the name of what it merges, and 1; 0: that has none of the world, */
+    uint64_t from_root;      /* and the root by which it is opened, */
+    bool from_own;           /* by the handle that its client has of that; */
+    uint64_t from_run;       /* and the run of its server, as it began */
     uint64_t placed;         /* the root that its replacement has put there; 0: none yet */
     uint64_t period;         /* for which it has added to a window; 0: it has not */
     uint32_t period_key;     /* the number of the key to which it has */
@@ -105,6 +109,7 @@ void oracle_begin(struct call *); /* client, ordinal, name, verb, items, handle 
 /* answers: one for each item of `items`, from the lowest bit, `times` times. */
 void oracle_end(struct call *, hibloom_status, const bool *answers, const char *words);
 uint64_t oracle_root(int name); /* the id of the root that is there; 0: none */
+uint32_t oracle_in(int name);   /* the items that must be in now */
 void oracle_ids(int name, uint64_t ids[CALL_KEYS]);
 
 /* After all is well again: what a new store says must be what the raw keys say. */

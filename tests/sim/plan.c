@@ -298,7 +298,8 @@ static void draw_steps(struct plan *p, struct draw *d, uint64_t often, bool larg
         if (s->verb <= VERB_LOOK && plan_chance(p, p->step_count, BY_PAIRS) % (p->names > 1 ? 2 : 4) == 0)
             s->arg += BY_PAIRS;
         if (s->verb == VERB_MERGE && s->times == 1 && plan_chance(p, p->step_count, MERGED_HERE) % 2 == 0)
-            s->times = MERGED_HERE;
+            s->times = plan_chance(p, p->step_count, MERGED_STORED) % (p->kin != 0 ? 1 : 4) == 0 ? MERGED_STORED
+                                                                                                 : MERGED_HERE;
         const uint64_t chance = plan_chance(p, p->step_count, FREES);
         if (p->client[s->client].loop && chance % 8 == 0 && plan_chance(p, p->clients, FREES) % 8 == 0)
             s->verb = VERB_CLOSE;
@@ -423,6 +424,8 @@ void plan_draw(struct plan *p, uint64_t seed)
     p->spare = p->holes > p->replicas || (p->topology == CLUSTER && plan_chance(p, p->shards, 0) % 4 == 0);
     if (p->window > 4096 && plan_chance(p, p->clients, 1) % 32 == 0)
         draw_far(p);
+    /* all filters have one seed */
+    p->kin = p->names > 1 && p->kind0 == p->kind1 && plan_chance(p, p->names, MERGED_STORED) % 4 == 0;
     draw_steps(p, &d, about != 0 ? focus.verbs : 0, about != 0 && (focus.is & LARGE) != 0);
 }
 

@@ -14,7 +14,8 @@
 enum { CLIENTS = 4, NAMES = 2, ITEMS = 8, STEPS_MAX = 64, FAULTS_MAX = 64 };
 /* An item comes so often in a call at most: as drawn, and in a file. Only of so many are bitmaps read before an add. */
 enum { TIMES_MOST = 120, TIMES_ROOM = 240 };
-enum { MERGED_HERE = 2 }; /* times of a merge whose other filter is at the same servers, not in memory */
+/* Times of a merge whose other filter is not in memory: it is made at the same servers for that, or is one of the world. */
+enum { MERGED_HERE = 2, MERGED_STORED = 4 };
 enum { FREES = 3 };       /* times of a close: its store is freed, with all handles and calls */
 enum { FAR_US = 100000 }; /* one way */
 
@@ -96,7 +97,8 @@ struct step {
 /* clang-format off */
 #define SETTINGS(X) \
     X(topology) X(shards) X(replicas) X(version) X(valkey) X(latency_us) X(lag_us) X(window) X(names) X(kind0) \
-    X(kind1) X(clients) X(rate) X(faults) X(pieces) X(late) X(sizes) X(races) X(quiet) X(pace) X(spare) X(holes)
+    X(kind1) X(clients) X(rate) X(faults) X(pieces) X(late) X(sizes) X(races) X(quiet) X(pace) X(spare) X(holes) \
+    X(kin)
 #define CLIENT_SETTINGS(X) \
     X(loop) X(retry_ms) X(timeout_ms) X(min_replicas) X(replicas_ms) X(from_replicas) X(bitfield) X(deadline_ms) \
     X(near) X(accept_restarts) X(fast)
