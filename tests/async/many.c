@@ -1,4 +1,4 @@
-/* One call over many filters on a loop: its answers, one that is gone, and what is closed or freed meanwhile. */
+/* One call over many filters on a loop: its answers, one that is gone, and one that is closed meanwhile. */
 #include "loops/subject.h"
 
 enum { FILTERS = 500 };
@@ -103,55 +103,12 @@ static void one_that_is_closed_meanwhile_fails_alone(void **state)
     assert_int_equal(o.calls, 1);
 }
 
-/* While items are asked for, and while filters are opened. */
-static void a_store_that_is_freed_meanwhile_cancels_all(void **state)
-{
-    struct outcome o[2] = {{0}};
-    hibloom *out[FILTERS] = {NULL};
-
-    *state = NULL;
-    open_all(state);
-    each[0] = HIBLOOM_EPROTO;
-    assert_ok(hibloom_async_contains_pairs(pairs, FILTERS, answers, each, on_done, &o[0]), async);
-    assert_ok(hibloom_async_open_many(out, async, names, FILTERS, text, NULL, on_done, &o[1]), async);
-    close_all();
-    for (int i = 0; i < 2; i++) {
-        assert_int_equal(o[i].calls, 1);
-        assert_int_equal(o[i].status, HIBLOOM_ECANCELED);
-    }
-    assert_int_equal(each[0], HIBLOOM_EPROTO);
-    assert_null(out[0]);
-}
-
-/* Within the function that is called, as in any other. */
-static void free_store(hibloom_status status, void *outcome)
-{
-    on_done(status, outcome);
-    hibloom_store_free(async);
-    async = NULL;
-}
-
-static void its_function_may_free_the_store(void **state)
-{
-    struct outcome o = {0};
-
-    *state = NULL;
-    open_all(state);
-    assert_ok(hibloom_async_contains_pairs(pairs, FILTERS, answers, each, free_store, &o), async);
-    await(loop, &o);
-    assert_int_equal(o.status, HIBLOOM_OK);
-    assert_int_equal(each[FILTERS - 1], HIBLOOM_OK);
-    close_all();
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_that_is_gone_fails_alone),
         cmocka_unit_test(a_refused_call_calls_nothing),
         cmocka_unit_test(one_that_is_closed_meanwhile_fails_alone),
-        cmocka_unit_test(a_store_that_is_freed_meanwhile_cancels_all),
-        cmocka_unit_test(its_function_may_free_the_store),
     };
 
     return run_on_each_loop(tests, sizeof tests / sizeof *tests, NULL, NULL);

@@ -66,6 +66,8 @@ bool has_cause(const struct call *c, hibloom_status status)
                        (caused(CAUSE_CONNECTION, 1) || world.left_us[c->client] != 0 || world.plan->spare > 0));
     const bool others = life || c->raw_at_begin != 0 || caused(CAUSE_KILL, 1) || connection; /* have begun something */
 
+    if (loses_handle(status) && shares(c) && (!c->alone || names[c->name].unclean))
+        return true; /* another one has put it there */
     switch (status) {
     case HIBLOOM_EIO: return connection;
     case HIBLOOM_ENOMEM: /* another call may have met it: on a loop; or before this one, whose pause an answer ends */

@@ -478,7 +478,9 @@ static void check_told_of_replacing(struct client *c, const struct running *r, u
 /* A filter of another name, which gets the items, takes the place; or is merged. */
 static const char *name_new(struct running *r)
 {
-    const int own = merges_here(r->calls) ? CLIENTS * (1 + (int)(r - r->client->running)) : 0; /* several at once */
+    const int own = shares(r->calls)        ? 10 * CLIENTS - r->client->id
+                    : merges_here(r->calls) ? CLIENTS * (1 + (int)(r - r->client->running))
+                                            : 0; /* several at once */
 
     snprintf(r->name, sizeof r->name, "{%s}new%d", oracle_name(r->calls[0].name), r->client->id + own);
     return r->name;
@@ -729,6 +731,8 @@ static hibloom_status do_phase(struct client *c, struct running *r, hibloom_done
     if (verb == VERB_IMPORT)
         return phase == 0 ? CALL(import_file, &r->other, c->store, write_dump(c, r), file_of(c))
                           : CALL(contains_many, r->other, r->items, ITEMS, r->answers);
+    r->calls[0].from_root = verb == VERB_REPLACE && phase == 1 ? oracle_root_of(r->name) : r->calls[0].from_root;
+    r->calls[0].filled = phase == 2;
     if (phase == 1)
         return CALL(add_many, r->other, r->items, r->count, NULL);
     if (verb == VERB_MERGE)

@@ -90,12 +90,33 @@ static bool has_bits(int name)
     return some;
 }
 
+uint64_t oracle_root_of(const char *name)
+{
+    static struct filter_seen seen; /* large, and mostly unused */
+
+    memset(&seen, 0, offsetof(struct filter_seen, link));
+    reader_read(world_fetch, name, &seen);
+    return seen.status == 0 && seen.links > 0 ? seen.link[0].ids[0] : 0;
+}
+
+/* In it is all that anybody has added to what replaces (hibloom_replace). */
+static void check_replaced(int name, bool replaced)
+{
+    const struct name *n = &names[name];
+
+    for (const struct call *c = replaced ? calls : NULL; c != NULL; c = c->next)
+        if (c->name == name && c->filled && c->from_root == n->there && n->there != 0 && !kind_of(name)->window &&
+            !kind_of(name)->bare && !world.stale[c->client] && !caused(CAUSE_LOSS, c->begun_us) &&
+            !caused(CAUSE_KEYS, c->begun_us) && items_there(name, &n->seen, c->items) != c->items)
+            fail_call(c, "what it has added to what replaces '%s' is not in", oracle_name(name));
+}
+
 void oracle_after(int who, const char *what)
 {
     for (int i = 0; i < (int)world.plan->names; i++) {
         /* A maker of keys that slept may meet a filter of an older generation than its own (docs/format.md, 9). */
         const bool slept = strcmp(what, "EVAL.make") == 0 && world.last_us[CAUSE_CLOCK] != 0;
-        const uint64_t root = oracle_root(i), expiry_ms = names[i].expiry_ms;
+        const uint64_t root = oracle_root(i), expiry_ms = names[i].expiry_ms, there = names[i].there;
         const bool may = who < 0 || may_take(i, who, what);
         const bool several = has_several_keys(i) && !kind_of(i)->growing && !kind_of(i)->window;
         const bool whole = names[i].seen.status == 0;
@@ -140,6 +161,7 @@ void oracle_after(int who, const char *what)
             oracle_fail("%s gives '%s' a generation that is no greater than the one before", what, oracle_name(i));
         for (struct call *c = replaces && oracle_root(i) != root ? calls : NULL; c != NULL; c = c->next)
             c->placed = c->client == who && c->name == i && c->verb == VERB_REPLACE ? oracle_root(i) : c->placed;
+        check_replaced(i, replaces && names[i].there != there);
         if (left && oracle_root(i) != root)
             oracle_fail("%s leaves a key of the '%s' that was there", what, oracle_name(i));
         if (!may && oracle_root(i) == root && names[i].expiry_ms != expiry_ms)

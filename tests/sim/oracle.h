@@ -56,7 +56,8 @@ struct call {
     bool undisturbed;        /* none that may change keys, or times to live */
     bool grows;              /* it has made a link, or told of one */
     int from;                /* the name of what it merges, and 1; 0: that has none of the world, */
-    uint64_t from_root;      /* and the root by which it is opened, */
+    uint64_t from_root;      /* and the root by which it is opened, also of what replaces, */
+    bool filled;             /* which has the items now; */
     bool from_own;           /* by the handle that its client has of that; */
     uint64_t from_run;       /* and the run of its server, as it began */
     uint64_t placed;         /* the root that its replacement has put there; 0: none yet */
@@ -99,6 +100,11 @@ static inline bool merges_here(const struct call *c)
 {
     return c->verb == VERB_MERGE && c->times == MERGED_HERE;
 }
+/* Whether others replace by the same filter. */
+static inline bool shares(const struct call *c)
+{
+    return c->verb == VERB_REPLACE && c->times == SHARED;
+}
 /* Whether it says that the filter which the handle has opened is gone, or damaged. */
 static inline bool loses_handle(hibloom_status status)
 {
@@ -108,8 +114,9 @@ static inline bool loses_handle(hibloom_status status)
 void oracle_begin(struct call *); /* client, ordinal, name, verb, items, handle are set */
 /* answers: one for each item of `items`, from the lowest bit, `times` times. */
 void oracle_end(struct call *, hibloom_status, const bool *answers, const char *words);
-uint64_t oracle_root(int name); /* the id of the root that is there; 0: none */
-uint32_t oracle_in(int name);   /* the items that must be in now */
+uint64_t oracle_root(int name);            /* the id of the root that is there; 0: none */
+uint64_t oracle_root_of(const char *name); /* the same, of any name */
+uint32_t oracle_in(int name);              /* the items that must be in now */
 void oracle_ids(int name, uint64_t ids[CALL_KEYS]);
 
 /* After all is well again: what a new store says must be what the raw keys say. */

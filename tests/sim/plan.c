@@ -300,6 +300,8 @@ static void draw_steps(struct plan *p, struct draw *d, uint64_t often, bool larg
         if (s->verb == VERB_MERGE && s->times == 1 && plan_chance(p, p->step_count, MERGED_HERE) % 2 == 0)
             s->times = plan_chance(p, p->step_count, MERGED_STORED) % (p->kin != 0 ? 1 : 4) == 0 ? MERGED_STORED
                                                                                                  : MERGED_HERE;
+        if (s->verb == VERB_REPLACE && s->times == 1 && plan_chance(p, p->clients, MERGED_STORED) % 4 == 0)
+            s->times = SHARED;
         const uint64_t chance = plan_chance(p, p->step_count, FREES);
         if (p->client[s->client].loop && chance % 8 == 0 && plan_chance(p, p->clients, FREES) % 8 == 0)
             s->verb = VERB_CLOSE;

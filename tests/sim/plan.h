@@ -16,6 +16,7 @@ enum { CLIENTS = 4, NAMES = 2, ITEMS = 8, STEPS_MAX = 64, FAULTS_MAX = 64 };
 enum { TIMES_MOST = 120, TIMES_ROOM = 240 };
 /* Times of a merge whose other filter is not in memory: it is made at the same servers for that, or is one of the world. */
 enum { MERGED_HERE = 2, MERGED_STORED = 4 };
+enum { SHARED = 2 };      /* times of a replace by a filter that all clients fill, and put there */
 enum { FREES = 3 };       /* times of a close: its store is freed, with all handles and calls */
 enum { FAR_US = 100000 }; /* one way */
 
