@@ -85,7 +85,7 @@ bool has_cause(const struct call *c, hibloom_status status)
     case HIBLOOM_EUNAVAILABLE:
         return busy || (s->min_replicas > 0 && (kind->growing || (1u << c->verb & ONLY_ASKS) == 0)) ||
                (caused(CAUSE_DENIAL, since) && caused(CAUSE_SLOTS, since)) ||    /* ASKING is denied */
-               (c->verb == VERB_LIST && lost) ||                                 /* it may have missed keys */
+               (c->verb == VERB_LIST && (lost || caused(CAUSE_SLOTS, since))) || /* it may have missed keys */
                (world.plan->topology == CLUSTER && caused(CAUSE_LOSS, since)) || /* a stranger puts a key back, */
                (caused(CAUSE_SLOTS, 1) && caused(CAUSE_KEYS, 1)); /* or one where it has moved away from */
     case HIBLOOM_ESERVER: return caused(CAUSE_REFUSAL, since) && (caused(CAUSE_KEYS, 1) || caused(CAUSE_RESTART, 1));
