@@ -144,18 +144,6 @@ static void late_bits_in_the_way_are_waited_for(void **state)
         }
 }
 
-static void a_bitmap_in_the_way_stays(void **state)
-{
-    served_leave_nothing(NULL);
-    hibloom *filter = make("aside", forms[1], "new");
-
-    test_command(redis, "SETBIT seen:0 5 1");
-    assert_fails(hibloom_replace(filter, "seen"), HIBLOOM_EMISMATCH, ours, "'seen:0' is no key of a filter 'seen'");
-    assert_int_equal(test_command(redis, "BITCOUNT seen:0"), 1);
-    assert_true(has(filter, "new"));
-    hibloom_close(filter);
-}
-
 static void a_memory_store_replaces_as_a_server_does(void **state)
 {
     hibloom_store *before = ours;
@@ -223,7 +211,6 @@ int main(void)
         cmocka_unit_test(a_server_that_takes_no_such_string_says_so_and_is_left_clean),
         cmocka_unit_test(any_form_replaces_any_form),
         cmocka_unit_test(late_bits_in_the_way_are_waited_for),
-        cmocka_unit_test(a_bitmap_in_the_way_stays),
         cmocka_unit_test(a_memory_store_replaces_as_a_server_does),
         cmocka_unit_test(in_a_cluster_one_slot_is_needed),
     };
