@@ -60,6 +60,7 @@ struct locate {
     uint64_t round;        /* it asks each node once */
     unsigned asked;        /* nodes in this round */
     uint64_t asked_ns;     /* when the last question was written, or its node opened; 0: not yet */
+    uint64_t since_ns;     /* since then calls wait for the node's answer to a check; 0: likewise */
     uint64_t took_ns;      /* a Sentinel to answer the last one; 0: none has */
     uint64_t checked_ns;   /* when the last answered question was written, or a round ended without an answer */
     hibloom_status status; /* why the last node gave no answer, */

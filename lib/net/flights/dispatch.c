@@ -62,11 +62,11 @@ static void fail_astray(struct carrier *c, struct call *call)
  * call itself. */
 static uint64_t end_of_patience_ns(const struct carrier *c, const struct call *call, uint64_t now)
 {
-    const uint64_t asked = c->locate.asked_ns != 0 ? c->locate.asked_ns : now, deadline = call->deadline * 1000000;
-    const uint64_t half = deadline > asked ? (deadline - asked) / 2 : 0, far = PATIENCE_NS + 2 * c->locate.took_ns;
+    const uint64_t since = c->locate.since_ns != 0 ? c->locate.since_ns : now, deadline = call->deadline * 1000000;
+    const uint64_t half = deadline > since ? (deadline - since) / 2 : 0, far = PATIENCE_NS + 2 * c->locate.took_ns;
     const uint64_t patience = far < MOST_PATIENCE_NS ? far : MOST_PATIENCE_NS;
 
-    return asked + (call->deadline != 0 && half < patience ? half : patience);
+    return since + (call->deadline != 0 && half < patience ? half : patience);
 }
 
 /* A former master may not know for ten seconds that another one has taken over, and answer as before. So Sentinels are
@@ -96,7 +96,7 @@ static hibloom_status ask(struct carrier *c, struct node *node, struct error *er
     c->locate.sound = true;
     if (flight == NULL)
         return error_set(error, HIBLOOM_ENOMEM, "out of memory");
-    c->locate.asked_ns = 0;
+    c->locate.asked_ns = c->locate.since_ns = 0;
     const hibloom_status status = node_send_flight(c, node, flight, error);
     if (status != HIBLOOM_OK)
         flight_free(&c->pool, flight);
@@ -238,6 +238,8 @@ void dispatch_recall(struct carrier *c, struct node *node)
 {
     if (c->locate.at == node && c->locate.asked_ns == 0) /* before, a loop's program may have computed */
         c->locate.asked_ns = clock_now_ns();
+    if (c->locate.since_ns == 0)
+        c->locate.since_ns = c->locate.asked_ns;
     if (!c->topology.sentinels || node->unwritten_bytes == 0 || is_current(c))
         return;
     struct flights unwritten = node_take_unwritten(node);

@@ -278,7 +278,8 @@ void node_lose(struct carrier *c, struct node *node, hibloom_status status, cons
 }
 
 /* The answer is as old as the question: the client may have stood still before it read it. So it asks again if the answer is
- * late. If all answers are, the server is slow, and they have to do. A question for locations that waited is asked now. */
+ * late. If all answers are, the server is slow, and they have to do. A question for locations that waited is asked now.
+ * Calls wait no longer for that, unless the client stood still. */
 static void note_greeted(struct carrier *c, struct node *node, uint64_t asked_ns)
 {
     const uint64_t now = clock_now_ns();
@@ -289,8 +290,11 @@ static void note_greeted(struct carrier *c, struct node *node, uint64_t asked_ns
         node->late_greetings = 0;
     else if (!slow)
         node->late_greetings++;
-    if (c->locate.at == node)
-        c->locate.asked_ns = 0;
+    if (c->locate.at != node)
+        return;
+    c->locate.asked_ns = 0;
+    if (now > c->locate.since_ns + CHECK_NS)
+        c->locate.since_ns = 0;
 }
 
 /* The run is the first that is met. It may have begun after the map had named the node. Handles from before that are told.
