@@ -28,6 +28,7 @@ static uint32_t items_in(int name, size_t from, size_t to, const uint64_t *now_u
 
 void windows_begin(struct call *c)
 {
+    c->met_run = world_met(c->client, root_key(c->name)) ? world_run(root_key(c->name)) : 0;
     for (int i = 0; i < ITEMS; i++)
         c->settled |= (c->begun_clock_us > names[c->name].last_us[i] ? 1u : 0) << i;
 }
@@ -116,12 +117,17 @@ static uint64_t shown_period(const struct blob *string)
     return reader_period(&record.text, record.epoch);
 }
 
-/* Whether the key to which it has added last is still of that period, in spite of take-overs and times to live. */
-static bool still_has(const struct name *n, int client)
+/* Whether a key shows the period for which the client has added last, in spite of take-overs and times to live. Within the
+ * call that meets another run, it knows that of the key to which it has added. Each later one reads all keys first. */
+static bool still_shows(const struct name *n, int client, bool any)
 {
-    const size_t l = n->period[client] % (n->seen.link[0].root.text.slices + 1);
+    const size_t own = n->period[client] % (n->seen.link[0].root.text.slices + 1);
 
-    return l < n->seen.links && period_of(&n->seen.link[l], n->period_key[client]) >= n->period[client];
+    for (size_t l = any ? 0 : own; l < n->seen.links && (any || l == own); l++)
+        for (uint32_t k = 0; k < n->seen.link[l].root.keys; k++)
+            if ((any || k == n->period_key[client]) && period_of(&n->seen.link[l], k) >= n->period[client])
+                return true;
+    return false;
 }
 
 /* Whether another key of the slice has that period, where the command is carried out. */
@@ -171,16 +177,17 @@ void windows_check_slice(const struct command_seen *seen, struct blob now, bool 
         !slice_has(seen, &is, period) && !world_had(FAULT_STRANGER) /* who may have had the key that shows it */)
         oracle_fail("client %d empties a slice of '%s' before its time", client, oracle_name(name));
     /* Of a loop's calls under way nobody knows whose script it is: all have begun behind the add for that period. */
-    bool older = false, later = n->period_of[client] != 0 && period < n->period[client];
+    bool older = false, knows = false, later = n->period_of[client] != 0 && period < n->period[client];
     for (struct call *c = calls; c != NULL && sets && !seen->mute; c = c->next)
         if (c->client == client && c->name == name) {
             later &= n->period_of[client] == c->handle && c->begun_us >= n->period_us[client];
             older = later;
+            knows = c->met_run == world_run(root_key(name));
             c->period = period;
             c->period_key = (uint32_t)is.number;
         }
     /* From a replica that lags behind it may have an older epoch since. */
-    if (older && !world.plan->client[client].from_replicas && still_has(n, client))
+    if (older && !world.plan->client[client].from_replicas && still_shows(n, client, knows))
         oracle_fail("client %d adds to '%s' for an older period than before", client, oracle_name(name));
 }
 
