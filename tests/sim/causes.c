@@ -60,10 +60,10 @@ bool has_cause(const struct call *c, hibloom_status status)
          caused(CAUSE_SLOTS, since));
     const bool life = names[c->name].hurt || caused(CAUSE_KEYS, 1) || caused(CAUSE_LOSS, 1) ||
                       (needs_handle(c->verb) && c->handle != oracle_root(c->name)); /* replaced, or it is not known */
-    /* A server that was lost, and has given a slot away, may have restarted before. So may one that no map has named. */
+    /* A server that was lost, and has given a slot away, may have restarted before. So may one that a map has not named. */
     const bool lost = caused(CAUSE_RESTART, 1) ||
-                      (caused(CAUSE_SLOTS, 1) &&
-                       (caused(CAUSE_CONNECTION, 1) || world.left_us[c->client] != 0 || world.plan->spare > 0));
+                      (caused(CAUSE_SLOTS, 1) && (caused(CAUSE_CONNECTION, 1) || world.left_us[c->client] != 0 ||
+                                                  world.plan->spare > 0 || world.plan->holes));
     const bool others = life || c->raw_at_begin != 0 || caused(CAUSE_KILL, 1) || connection; /* have begun something */
 
     if (loses_handle(status) && shares(c) && (!c->alone || names[c->name].unclean))

@@ -121,11 +121,10 @@ static uint64_t shown_period(const struct blob *string)
  * call that meets another run, it knows that of the key to which it has added. Each later one reads all keys first. */
 static bool still_shows(const struct name *n, int client, bool any)
 {
-    const size_t own = n->period[client] % (n->seen.link[0].root.text.slices + 1);
-
-    for (size_t l = any ? 0 : own; l < n->seen.links && (any || l == own); l++)
+    for (size_t l = 0; l < n->seen.links; l++)
         for (uint32_t k = 0; k < n->seen.link[l].root.keys; k++)
-            if ((any || k == n->period_key[client]) && period_of(&n->seen.link[l], k) >= n->period[client])
+            if ((any || (l == n->period[client] % n->seen.links && k == n->period_key[client])) &&
+                period_of(&n->seen.link[l], k) >= n->period[client])
                 return true;
     return false;
 }
@@ -186,8 +185,7 @@ void windows_check_slice(const struct command_seen *seen, struct blob now, bool 
             c->period = period;
             c->period_key = (uint32_t)is.number;
         }
-    /* From a replica that lags behind it may have an older epoch since. */
-    if (older && !world.plan->client[client].from_replicas && still_shows(n, client, knows))
+    if (older && !world.plan->client[client].from_replicas /* that lag */ && still_shows(n, client, knows))
         oracle_fail("client %d adds to '%s' for an older period than before", client, oracle_name(name));
 }
 

@@ -247,6 +247,8 @@ void dispatch_recall(struct carrier *c, struct node *node)
         if (flight->call == NULL || may_send(c, flight->call)) {
             node_send(c, node, flight);
         } else {
+            if (node->state != NODE_READY) /* its proof may be of a connection before */
+                flight->proven_ns = 0;
             flights_put_back(&flight->call->waiting, flight);
             call_set_runnable(c, flight->call);
         }
@@ -271,6 +273,10 @@ static void take_refusal(struct carrier *c, struct node *node, struct flight *fl
         call_tell_all_restart(c, to);
     if (was_fine && task_has_failed(flight->call->task)) { /* it has just been told that a server forgot */
         call_end_flight(c, flight);
+        return;
+    }
+    if (to == NULL && c->topology.lacks_memory) {
+        call_flight_failed(c, flight, node, HIBLOOM_ENOMEM, "out of memory", false);
         return;
     }
     if (to == NULL || flight->redirects++ == REDIRECTS_MAX) {

@@ -70,6 +70,7 @@ static struct node *add_node(struct topology *t)
         if (is_free(t, t->nodes[i]))
             return t->nodes[i];
     struct node *node = t->count < NODES_MAX ? alloc.calloc(1, sizeof *node) : NULL;
+    t->lacks_memory = node == NULL && t->count < NODES_MAX;
     if (node == NULL)
         return NULL;
     node->number = (uint16_t)t->count;
@@ -307,7 +308,7 @@ static const char *take_slots(struct topology *t, const struct node *asked, cons
     struct slot_map *map = alloc.malloc(sizeof *map);
     bool good = is_array(reply, 1);
 
-    *took_over = false;
+    *took_over = t->lacks_memory = false;
     if (map == NULL)
         return topology_no_memory;
     empty(map, t->slots);
@@ -320,7 +321,7 @@ static const char *take_slots(struct topology *t, const struct node *asked, cons
     for (unsigned i = 0; i < t->count; i++)
         t->nodes[i]->named = false;
     alloc.free(map);
-    return good ? NULL : "the server's answer to CLUSTER SLOTS makes no sense";
+    return good ? NULL : t->lacks_memory ? topology_no_memory : "the server's answer to CLUSTER SLOTS makes no sense";
 }
 
 struct node *topology_redirect(struct topology *t, const struct node *asked, const char *words, bool *took_over)
@@ -329,7 +330,7 @@ struct node *topology_redirect(struct topology *t, const struct node *asked, con
     const char *colon = host != NULL ? strrchr(++host, ':') : NULL;
     uint64_t slot, port;
 
-    *took_over = false;
+    *took_over = t->lacks_memory = false;
     if (colon == NULL || number_parse(slot_at + 1, (size_t)(host - slot_at - 2), KEYS_SLOTS - 1, &slot) != HIBLOOM_OK ||
         number_parse(colon + 1, strcspn(colon + 1, " \r\n"), UINT16_MAX, &port) != HIBLOOM_OK)
         return NULL;

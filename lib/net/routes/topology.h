@@ -81,6 +81,7 @@ struct topology {
     uint16_t *slots;   /* clustered: the node of each, or the last known one and SLOT_UNSERVED, or SLOT_UNKNOWN */
     uint64_t began_ns; /* clustered: when the store was made */
     unsigned turn;     /* to take replicas by turns */
+    bool lacks_memory; /* for a node that the last answer named */
 };
 
 /* The nodes that the URI names. False: out of memory. */
@@ -102,8 +103,8 @@ uint32_t topology_ask(const struct topology *, const struct store_settings *, st
 const char *topology_take(struct topology *, const struct node *asked, uint32_t i, const redisReply *, bool *took_over);
 extern const char topology_no_memory[]; /* one of these reasons */
 
-/* Takes "MOVED 3999 127.0.0.1:6381" or "ASK ...", answered by a node; the node to go to. NULL: it makes no sense.
- * *took_over: that node was no primary. Of a known one the next map tells. */
+/* Takes "MOVED 3999 127.0.0.1:6381" or "ASK ...", answered by a node; the node to go to. NULL: it makes no sense, or
+ * `lacks_memory` says why. *took_over: that node was no primary. Of a known one the next map tells. */
 struct node *topology_redirect(struct topology *, const struct node *asked, const char *words, bool *took_over);
 
 /* Handles learn of its take-over. The next greeting shall not tell of it again, unless it comes late. */
