@@ -978,11 +978,10 @@ static void compute(struct client *c)
 /* Else they have gone with the store, or within another call. */
 static bool has_handles(const struct client *c, const struct step *step)
 {
-    bool has = true;
-
     for (size_t part = 0; part < parts_of(c, step) && needs_handle(step->verb); part++)
-        has &= c->handles[name_of(step, part)].filter != NULL;
-    return has;
+        if (c->handles[name_of(step, part)].filter == NULL)
+            return false;
+    return true;
 }
 
 static void call_async(struct client *c, const struct step *step)
