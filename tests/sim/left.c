@@ -8,7 +8,7 @@
 static void check_room(const struct call *c, bool unclean)
 {
     const bool looped = world.plan->client[0].loop; /* the only one of those that fills */
-    const bool alone = !looped || (world.plan->clients == 1 && !unclean);
+    const bool alone = world.plan->kin == 0 /* nor by another */ && (!looped || (world.plan->clients == 1 && !unclean));
     const struct filter_seen *seen = &names[c->name].seen;
     const bool filled = kind_of(c->name)->growing &&
                         (names[c->name].did & (1u << VERB_CLEAR | 1u << VERB_MERGE | 1u << VERB_LOAD |
