@@ -20,8 +20,8 @@ static const struct flight *first_of(const struct flights *flights)
     return flight;
 }
 
-/* The deadline of the call that has waited longest for the node; 0: none. All calls wait in a search for the locations, and none for a
- * check. */
+/* The deadline of the call that has waited longest for the node; 0: none. All calls wait in a search for the locations, and
+ * none for a check. */
 static uint64_t deadline_of(const struct carrier *c, const struct node *node)
 {
     const struct flight *flight = first_of(&node->touched);
