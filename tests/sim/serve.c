@@ -337,7 +337,7 @@ int main(int argc, char **argv)
     for (int i = 1; i + 1 < argc; i++)
         set_option(argv[i], argv[i + 1]);
     peers[ME] = (struct peer){.port = node.port, .primary = -1};
-    node.begun_us = now_us();
+    node.begun_us = now_us() - 10000000; /* a cluster of real ones is older, too, once it is made */
     memcpy(peers[ME].id, node.run_id, sizeof node.run_id);
     own(0, NODE_SLOTS - 1, -1);
     for (;;) {
