@@ -149,10 +149,10 @@ static void step_move(void *unused)
     }
     source->now_us = clock_at(&servers[move.from]);
     node_expire(source); /* what has expired does not move */
-    for (size_t i = 0; i < source->key_count && key == NULL; i++)
+    for (size_t i = 0; move.from != move.to && i < source->key_count && key == NULL; i++)
         if ((int)node_slot(source->keys[i]->name) == move.slot)
             key = source->keys[i];
-    if (key == NULL) {
+    if (key == NULL) { /* or its heir has the slot by now */
         end_move();
         return;
     }
