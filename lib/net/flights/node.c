@@ -331,11 +331,8 @@ static bool take_run(const struct carrier *c, struct node *node)
         node->greeting.run.id[0] = '\0';
         return false;
     }
-    const struct server_run *former = &node->former; /* the same run, and no replica since: it has lost nothing */
-    const bool goes_on = former->history[0] != '\0' && strcmp(former->history, g->run.history) == 0 &&
-                         strcmp(former->id, g->run.id) == 0;
     /* A take-over was told of, and its server is met late: it may have been deposed meanwhile, and have taken over again. */
-    const bool restarted = compares && !goes_on &&
+    const bool restarted = compares && !run_goes_on(&node->former, &g->run) &&
                            (run_is_another(&node->run, &g->run) ||
                             (node->unmet && clock_now_ns() > node->told_ns + CHECK_NS) ||
                             began_unseen(c, node, g->uptime_s));

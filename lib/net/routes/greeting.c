@@ -99,6 +99,12 @@ bool run_is_in_step(const struct server_run *primary, const struct server_run *r
     return !differ(primary->history, replica->history) && (replica->replica || replica->history[0] == '\0');
 }
 
+/* A server that takes over begins a history. */
+bool run_goes_on(const struct server_run *before, const struct server_run *now)
+{
+    return before->history[0] != '\0' && strcmp(before->history, now->history) == 0 && strcmp(before->id, now->id) == 0;
+}
+
 void run_note(struct server_run *run, const struct server_run *now)
 {
     if (now->id[0] != '\0')

@@ -60,4 +60,7 @@ void run_note(struct server_run *, const struct server_run *now);
 /* Have both the same history, as far as they tell one? */
 bool run_is_in_step(const struct server_run *primary, const struct server_run *replica);
 
+/* Is it known to be the same run, which has been no replica since? Then nothing was lost. */
+bool run_goes_on(const struct server_run *before, const struct server_run *now);
+
 #endif
