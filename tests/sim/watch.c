@@ -67,6 +67,8 @@ static void serves(int client, int server, bool by_replica, struct blob key, con
     windows_note_shown(client, key, string);
     for (struct call *c = calls; c != NULL; c = c->next) {
         const int number = c->client == client ? number_of(c->name, key) : -1;
+        if (c->client == client && c->from != 0 && !by_replica && number_of(c->from - 1, key) >= 0)
+            names[c->from - 1].shown_us[client] = net_now_us(); /* it merges that one */
         if (number < 0 || number >= CALL_KEYS)
             continue;
         if (holds(string, c->ids[number])) {
