@@ -85,7 +85,8 @@ static void wait_for_all(struct blocking *b)
     c->topology.nodes[0]->state = NODE_CLOSED;
 }
 
-/* Answers that no call waits for any longer. They were not late meanwhile, nor is a Sentinel's answer among them. */
+/* Answers that no call waits for any longer, and no Sentinel's. Those that have come meanwhile are not late. The clock of the
+ * others goes on: short calls would else never give up a server that is silent. A handshake stood still with its client. */
 static void receive_rest(struct blocking *b)
 {
     const struct topology *t = &b->carrier.topology;
@@ -93,7 +94,9 @@ static void receive_rest(struct blocking *b)
 
     for (unsigned i = 0; i < t->count; i++)
         if (pipes_wait(t->nodes[i])) {
-            connection_start_clock(t->nodes[i]->pipe);
+            pipe_of(t->nodes[i])->spared = false;
+            if (t->nodes[i]->state == NODE_OPENING)
+                connection_start_clock(t->nodes[i]->pipe);
             any = true;
         }
     if (any)

@@ -64,7 +64,7 @@ hibloom_status pipes_open(struct carrier *c, struct node *node, struct error *er
 
 bool pipes_are_alive(struct node *node)
 {
-    return pipe_of(node)->borrowed || connection_is_alive(pipe_of(node));
+    return pipe_of(node)->borrowed || node->state == NODE_OPENING || connection_is_alive(pipe_of(node));
 }
 
 void pipes_put(struct node *node, const char *bytes, size_t len)

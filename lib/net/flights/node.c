@@ -128,10 +128,10 @@ hibloom_status node_greet(struct carrier *c, struct node *node)
     return HIBLOOM_OK;
 }
 
-/* Writes that were answered have their WAIT still to come. */
+/* Writes that were answered have their WAIT still to come. Nobody waits any more for one that is being made. */
 static bool is_quiet(const struct node *node)
 {
-    return node->state == NODE_READY && node->unwritten.first == NULL && node->sent.first == NULL &&
+    return node->state != NODE_CLOSED && node->unwritten.first == NULL && node->sent.first == NULL &&
            node->touched.first == NULL;
 }
 
