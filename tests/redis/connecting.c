@@ -218,6 +218,21 @@ static void one_wait_serves_many_filters(void **state)
     hibloom_store_free(store);
 }
 
+/* An open goes on behind a refusal at one of the places that it looks at. The others have no further time to try. */
+static void all_places_of_a_name_share_the_time_to_try(void **state)
+{
+    hibloom_store *store = test_connect(with_options(redis_server_uri(server), "retry=1s"), NULL);
+    hibloom *filter;
+
+    test_command(redis, "CONFIG SET replica-serve-stale-data no");
+    test_command(redis, "REPLICAOF 127.0.0.1 1");
+    assert_status(hibloom_open(&filter, store, "seen", "capacity=9 error=0.1 growth=2"), HIBLOOM_EUNAVAILABLE, store);
+    assert_in_range(test_stats(store).retries, 1, 44);
+    test_command(redis, "REPLICAOF NO ONE");
+    test_command(redis, "CONFIG SET replica-serve-stale-data yes");
+    hibloom_store_free(store);
+}
+
 /* ---- Restarts ---------------------------------------------------------------------------- */
 
 enum { RETRY_MS = 5000 };
@@ -355,6 +370,7 @@ int main(void)
         cmocka_unit_test(old_guards_are_asked_again_together),
         cmocka_unit_test_setup_teardown(it_takes_eval_and_setrange_and_says_so, with_replica, without_replica),
         cmocka_unit_test_setup_teardown(one_wait_serves_many_filters, with_replica, without_replica),
+        cmocka_unit_test(all_places_of_a_name_share_the_time_to_try),
         cmocka_unit_test(a_restart_behind_a_refused_info_is_told_later),
         cmocka_unit_test(its_words_name_the_server_and_what_may_be_missing),
         cmocka_unit_test(a_call_that_tells_something_else_does_not_count),

@@ -361,9 +361,10 @@ static void take_last(struct carrier *c, struct node *node, struct flight *fligh
     if (flight->held > 0) {
         take_refusal(c, node, flight);
     } else if (!flight->guard_ahead) {
-        if (call->attempts > 0)
+        if (call->attempts > 0 && !flight->unserved)
             carrier_end_trouble(node);
-        call_note_progress(call);
+        if (!flight->unserved) /* a refusal that a task goes on behind gives the rest no further time */
+            call_note_progress(call);
         call->late = late ? call->late : 0;
         replicas_note(node, flight);
         call_set_runnable(c, call);
