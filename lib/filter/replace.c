@@ -202,12 +202,22 @@ void whole_end_naming(struct whole *w, bool wanted)
     explicit_bzero(&w->naming.place, sizeof w->naming.place); /* the seeds */
 }
 
+/* It may have failed behind the replacement, since replicas lack that. Made again, it finds that done, and waits for them.
+ * By the new name it would have nothing to do. And a drop would remove what is in use there. */
+static void end_replacing(struct whole *w, bool wanted)
+{
+    if (!wanted && w->filter->uses <= 1) /* this call; others go by the name that they found */
+        strcpy(w->filter->name, w->naming.before);
+    whole_end_naming(w, wanted);
+}
+
 static void begin_replacing(struct whole *w, const struct whole_args *args)
 {
     const hibloom *filter = args->filter;
 
     whole_note_filters(w, args->filter, NULL);
-    w->end = whole_end_naming;
+    w->end = end_replacing;
+    strcpy(w->naming.before, filter->name);
     w->naming.name = args->text[0];
     whole_take(w, filter_check_name(w->told, w->naming.name), w->told);
     if (filter->bare)

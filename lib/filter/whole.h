@@ -45,9 +45,10 @@ struct whole_compared {
 /* replace.c: a name is taken. */
 struct whole_naming {
     const char *name;
-    bool must_be_free; /* else what has it gives way */
-    whole_step *named; /* follows once it is known what has it: */
-    hibloom *old;      /* its handle; NULL: nothing has */
+    char before[HIBLOOM_NAME_MAX + 1]; /* the handle's name as the call began; of an import none */
+    bool must_be_free;                 /* else what has it gives way */
+    whole_step *named;                 /* follows once it is known what has it: */
+    hibloom *old;                      /* its handle; NULL: nothing has */
     unsigned attempts;
     uint32_t taken; /* number of a link of `name`; another filter has its place: */
     uint64_t dead;  /* its id */

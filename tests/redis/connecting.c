@@ -233,6 +233,23 @@ static void all_places_of_a_name_share_the_time_to_try(void **state)
     hibloom_store_free(store);
 }
 
+static void a_replacement_that_replicas_lack_is_waited_for_again(void **state)
+{
+    hibloom_store *direct = test_connect(redis_server_uri(server), NULL); /* waits for nobody */
+    hibloom *made = test_open(direct, "next", TEXT);
+    hibloom_store *store = test_connect(with_options(redis_server_uri(server), "min_replicas=9&replicas_timeout=10ms"),
+                                        NULL);
+    hibloom *filter = test_open(store, "next", TEXT);
+
+    for (int i = 0; i < 2; i++)
+        assert_status(hibloom_replace(filter, "seen"), HIBLOOM_EUNAVAILABLE, store);
+    assert_string_equal(hibloom_name_of(filter), "next");
+    assert_status(hibloom_drop(filter), HIBLOOM_ENOTFOUND, store); /* and not what is under the new name */
+    assert_ok(hibloom_drop_by_name(direct, "seen"), direct);
+    test_close(filter, store);
+    test_close(made, direct);
+}
+
 /* ---- Restarts ---------------------------------------------------------------------------- */
 
 enum { RETRY_MS = 5000 };
@@ -370,6 +387,7 @@ int main(void)
         cmocka_unit_test(old_guards_are_asked_again_together),
         cmocka_unit_test_setup_teardown(it_takes_eval_and_setrange_and_says_so, with_replica, without_replica),
         cmocka_unit_test_setup_teardown(one_wait_serves_many_filters, with_replica, without_replica),
+        cmocka_unit_test(a_replacement_that_replicas_lack_is_waited_for_again),
         cmocka_unit_test(all_places_of_a_name_share_the_time_to_try),
         cmocka_unit_test(a_restart_behind_a_refused_info_is_told_later),
         cmocka_unit_test(its_words_name_the_server_and_what_may_be_missing),
