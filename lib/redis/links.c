@@ -648,6 +648,11 @@ static void link_repaired(struct links *l)
         l->at++;
         if (grown)
             repair_link(l);
+    } else if (l->task.status == HIBLOOM_ENOTFOUND && l->lost != l->chain) { /* with its filter? */
+        l->task.status = HIBLOOM_OK;
+        l->lost = l->chain;
+        l->chain = 0;
+        run_root(l);
     } else if (l->task.status == HIBLOOM_ENOTFOUND) {
         l->task.status = HIBLOOM_OK;
         task_fail(

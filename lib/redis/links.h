@@ -59,6 +59,7 @@ struct links {
     struct failure failed;         /* to grow, or to remove a link */
     uint32_t at;                   /* links that are done with; where a time to live is set but for the first one */
     uint64_t dead;                 /* to grow: a link of another filter, which is left over; 0: none is known */
+    uint64_t lost;                 /* the chain of which a repair has missed a link; 0: none */
     uint64_t chain;                /* whose further links are removed: */
     uint32_t there, tried;         /* a bit a link: something is in its place; it was there, and was removed */
 };

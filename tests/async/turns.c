@@ -93,11 +93,36 @@ static void one_event_takes_a_few_answers(void **state)
     close_loop(loop);
 }
 
+/* It reads the root, and then finds a link no more, since the filter has gone in between. */
+static void a_repair_of_what_is_dropped_meanwhile_finds_nothing(void **state)
+{
+    void *loop = loop_class->open();
+    hibloom_store *async = async_store(loop, redis_server_uri(server), NULL);
+    hibloom_store *other = test_connect(redis_server_uri(server), NULL);
+
+    for (int most = 0; most < 12; most++) {
+        hibloom *filter = test_open(other, "dropped", "capacity=2 error=1e-6 growth=2");
+        struct outcome repair = {0};
+        for (int i = 0; i < 5; i++)
+            assert_ok(hibloom_add(filter, &i, sizeof i, NULL), other);
+        assert_ok(hibloom_async_repair(async, "dropped", on_done, &repair), async);
+        for (int turns = 0; turns < most && repair.calls == 0; turns++)
+            loop_class->turn(loop);
+        assert_dropped(filter, other);
+        await_all(loop, &repair, 1);
+        assert_true(repair.status == HIBLOOM_OK || repair.status == HIBLOOM_ENOTFOUND);
+    }
+    hibloom_store_free(async);
+    hibloom_store_free(other);
+    close_loop(loop);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(many_calls_learn_of_a_restart_at_once),
         cmocka_unit_test(one_event_takes_a_few_answers),
+        cmocka_unit_test(a_repair_of_what_is_dropped_meanwhile_finds_nothing),
     };
     const int result = run_on_each_loop(tests, sizeof tests / sizeof *tests, set_up, NULL);
 
