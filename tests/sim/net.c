@@ -69,6 +69,7 @@ struct socket {
 
 static struct socket *sockets[SOCKETS]; /* those that were closed, too */
 static size_t socket_count;
+static struct socket *latest[SOCKETS]; /* the one that has had each descriptor last */
 
 /* ---- Pieces on their way ------------------------------------------------------------------- */
 
@@ -258,15 +259,15 @@ int fiber_open_sockets(int client)
 void net_reset(uint64_t seed)
 {
     fiber_reset(seed);
-    for (size_t i = 0; i < socket_count; i++) {
-        drop_all(&sockets[i]->to_server);
-        drop_all(&sockets[i]->to_client);
-        free(sockets[i]->conn.in.bytes);
-        free(sockets[i]->got.bytes);
-        free(sockets[i]->offers.bytes);
-        free(sockets[i]);
+    for (struct socket *s; socket_count > 0; free(s)) {
+        s = sockets[--socket_count];
+        latest[s->fd - FD_FIRST] = NULL;
+        drop_all(&s->to_server);
+        drop_all(&s->to_client);
+        free(s->conn.in.bytes);
+        free(s->got.bytes);
+        free(s->offers.bytes);
     }
-    socket_count = 0;
 }
 
 /* ---- Sockets ------------------------------------------------------------------------------- */
@@ -274,10 +275,9 @@ void net_reset(uint64_t seed)
 /* NULL: there is none, or it was closed. */
 static struct socket *look_up(int fd)
 {
-    for (size_t i = socket_count; i-- > 0;)
-        if (sockets[i]->fd == fd && !sockets[i]->closed)
-            return sockets[i];
-    return NULL;
+    struct socket *s = fd >= FD_FIRST && fd < FD_FIRST + SOCKETS ? latest[fd - FD_FIRST] : NULL;
+
+    return s != NULL && !s->closed ? s : NULL;
 }
 
 static int fail(int error)
@@ -478,7 +478,7 @@ int __wrap_socket(int domain, int type, int protocol)
         net_die("more sockets than a world has room for");
     for (s->fd = FD_FIRST; look_up(s->fd) != NULL;) /* that of one that was closed comes again */
         s->fd++;
-    sockets[socket_count++] = s;
+    latest[s->fd - FD_FIRST] = sockets[socket_count++] = s;
     return s->fd;
 }
 
