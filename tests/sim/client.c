@@ -3,13 +3,15 @@
 #include "sim/oracle.h"
 #include "spec/spec.h"
 
+#include <fcntl.h>
 #include <hibloom/async.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-enum { AT_ONCE = 3, FILL = 100, FILL_LENGTH = 8 };
+enum { AT_ONCE = 3, FILL = 100, FILL_LENGTH = 8, FOLDER = 99 };
 
 struct handle {
     hibloom *filter;
@@ -55,6 +57,7 @@ struct client {
 };
 
 static struct client clients[CLIENTS];
+static char folder[40]; /* for files, under the descriptor FOLDER; "": none yet */
 
 /* ---- Memory: of whom it is ---- */
 
@@ -495,12 +498,30 @@ static void make_fillers(struct running *r)
     }
 }
 
+/* Its folder has a name that no other process has. No path says it, so traces are the same. */
 static const char *file_of(const struct client *c)
 {
-    static char paths[CLIENTS][64]; /* others call while a client saves */
+    static char paths[CLIENTS][32]; /* others call while a client saves */
 
-    snprintf(paths[c->id], sizeof paths[0], "/dev/shm/hibloom-sim-%d-%d", (int)getpid(), c->id);
+    if (folder[0] == '\0') {
+        snprintf(folder, sizeof folder, "/dev/shm/hibloom-sim-%d", (int)getpid());
+        (void)mkdir(folder, 0700);
+        const int fd = open(folder, O_RDONLY | O_DIRECTORY);
+        dup2(fd, FOLDER);
+        close(fd);
+    }
+    snprintf(paths[c->id], sizeof paths[0], "/proc/self/fd/%d/%d", FOLDER, c->id);
     return paths[c->id];
+}
+
+static void remove_folder(void)
+{
+    if (folder[0] == '\0')
+        return;
+    for (int i = 0; i < CLIENTS; i++)
+        unlink(file_of(&clients[i]));
+    rmdir(folder);
+    folder[0] = '\0';
 }
 
 /* BF.RESERVE name 0.01 10 NONSCALING, and all items of the worlds, as redis-cli prints BF.SCANDUMP of it. */
@@ -1171,8 +1192,8 @@ void clients_end(void)
             oracle_fail("client %d hangs in call %d", i, world.call[i]);
         if (!world.killed[i] && !oracle_failed() && fiber_open_sockets(i) > 0)
             oracle_fail("client %d leaves %d sockets open", i, fiber_open_sockets(i));
-        unlink(file_of(&clients[i]));
     }
+    remove_folder();
     for (struct allocation *a; (a = held.next) != &held;) {
         if (a->client >= 0 && !world.killed[a->client] && !oracle_failed())
             oracle_fail("client %d leaks %zu bytes", a->client, a->size);
