@@ -175,8 +175,7 @@ static bool is_near(uint64_t a_ms, uint64_t b_ms) /* a script gives what has 0 m
     return a_ms < b_ms + 10 && b_ms < a_ms + 10;
 }
 
-/* What a call before it has sent may arrive in it. */
-static bool is_unsettled(const struct call *c)
+bool is_unsettled(const struct call *c)
 {
     const uint64_t since = names[c->name].unsettled_us;
 
