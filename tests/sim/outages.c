@@ -214,9 +214,12 @@ void refuse(struct server *s, uint64_t arg)
 
 void deny(struct server *s, const char *place, uint64_t arg)
 {
+    static const char *const within[] = {"pexpire", "setrange", "set", "unlink", "rename", "bitop"};
+    const uint64_t which = arg >> 40;
     size_t n = 0;
 
-    place = arg >> 40 == 1 ? "pexpire" : place; /* a script may run, and stops half-way */
+    if (strncmp(place, "EVAL", 4) == 0 && which != 0 && which % 3 < 2) /* a script may run, and stops half-way */
+        place = within[which / 3 % (sizeof within / sizeof *within)];
     for (; place[n] != '\0' && place[n] != '.'; n++)
         s->denied[n] = (char)tolower((unsigned char)place[n]);
     s->denied[n] = '\0';

@@ -250,6 +250,9 @@ static const struct focus {
     {BITS(PLAIN, BLOCKED), VERB(ADD, LOOK, SLEEP), FAULT(RESTART, MOVE), NULL, CLUSTERED | PACED, 2},
     {BIT(PLAIN), VERB(ADD, LOOK), FAULT(RESTART), NULL, LOOPED | RETRIES, 2},
     {BITS(PLAIN, BLOCKED), VERB(ADD, LOOK), FAULT(FAILOVER, ISOLATE, MOVE), NULL, CLUSTERED | PACED, 3},
+    {FIXED | WINDOWS, VERB(CLEAR, ADD, LOOK), FAULT(DENY), "EVAL.clear", 0, 2},
+    {PARTS | GROWN, VERB(DROP, DELETE, OPEN), FAULT(DENY), "EVAL.swap", 0, 2},
+    {MIXED, VERB(REPLACE, EXPIRE, ADD), FAULT(DENY), "EVAL.replace", 0, 2},
 };
 
 /* And some about clients that meet between two steps of each other's calls, whatever these are. */
