@@ -146,6 +146,7 @@ struct command_seen {
     uint64_t sent_us, clock_us;        /* when the client gave it away; and by the server's clock, now */
     bool connected, mute, met, asking; /* see struct wire, and struct session */
     bool is_truth, by_replica;         /* the server's data count; it is a replica, as the client knows */
+    const char *denied;                /* the command that its user is denied there; NULL: none */
     /* What the oracles note between the two: */
     struct blob was; /* the key's string */
     bool watched, foreign, redirected;

@@ -191,6 +191,13 @@ static bool undoes(const struct command_seen *seen)
     return is_script(seen, "undo") && seen->connected && !seen->mute;
 }
 
+/* A refused write is its first one, so it has changed nothing (docs/format.md, 10). A key that is begun for a period, or
+ * some late bits, may be done before. */
+static bool is_whole_or_nothing(const struct command_seen *seen)
+{
+    return seen->place[0] == 'E' && !is_script(seen, "make") && !is_script(seen, "undo") && !is_script(seen, "slice");
+}
+
 /* It keeps the bits before, and names an epoch. */
 static bool merges_with_before(const struct command_seen *seen)
 {
@@ -216,8 +223,8 @@ void oracle_before_command(struct command_seen *seen)
     }
     seen->redirected = seen->asking && served_by[seen->client] != seen->server;
     seen->foreign = seen->place[0] == 'E' && seen->is_truth && is_foreign(seen->client, seen->place, seen->key);
-    seen->watched = seen->foreign || sets_bits(seen) || undoes(seen) || is_script(seen, "set") ||
-                    is_script(seen, "slice") || merges_with_before(seen);
+    seen->watched = seen->foreign || sets_bits(seen) || undoes(seen) || is_script(seen, "slice") ||
+                    is_whole_or_nothing(seen);
     was.len = 0;
     if (seen->watched && world_fetch_at(seen->server, seen->key, &now) != NULL)
         buffer_put(&was, now.bytes, now.len);
@@ -258,6 +265,12 @@ static void check_change(const struct command_seen *seen, struct blob reply)
         note_strays(seen->client, name_of_key(seen->key));
     if (was.len == 0)
         return;
+    if (reply.bytes[0] == '-' && is_whole_or_nothing(seen) &&
+        (!blob_equals(now, was) || (is_script(seen, "replace") && world_expiry_ms(seen->key) != seen->expiry_ms)))
+        oracle_fail("%s of client %d is refused half-way, and has changed its key", seen->place, seen->client);
+    if (is_script(seen, "swap") && seen->argv[10].bytes[0] == 'x' && !blob_equals(now, was) && seen->denied != NULL &&
+        strcmp(seen->denied, "unlink") == 0)
+        oracle_fail("client %d marks a filter as removing, and may remove no key", seen->client);
     if (is_script(seen, "slice"))
         windows_check_slice(seen, now, reply.bytes[0] == '$');
     if (merges_with_before(seen))

@@ -386,7 +386,8 @@ static void execute(struct wire *wire, const struct anchor *at, size_t argc, con
                                 .met = wire->met,
                                 .asking = wire->session.asking,
                                 .is_truth = s->primary < 0 && !s->isolated,
-                                .by_replica = s->primary >= 0 && wire->knew};
+                                .by_replica = s->primary >= 0 && wire->knew,
+                                .denied = s->node.refuses.denied};
     if (ends)
         oracle_before();
     oracle_before_command(&seen);
