@@ -151,12 +151,14 @@ static const char *uri_of(const struct client *c, char *buf, size_t size)
     return buf;
 }
 
+#define LIVES " new.ttl=1000s"
+
 /* In some worlds every other client wants a filter of another size under the name. The canonical text: to size a filter
  * takes as long as a world. */
-static const char *text_of(int name, int client)
+static const char *text_of(int name, int client, bool lives)
 {
-    static char all_texts[2][KINDS + 2][256];
-    char(*const texts)[256] = all_texts[world.plan->kin != 0], own[256];
+    static char all_texts[4][KINDS + 2][256];
+    char(*const texts)[256] = all_texts[(world.plan->kin != 0) + 2 * lives], own[256];
     const struct kind *kind = plan_kind(world.plan, name);
     const bool other = world.plan->sizes != 0 && client % 2 != 0;
     const size_t i = other ? (size_t)KINDS + kind->window : (size_t)(kind - kinds);
@@ -167,6 +169,8 @@ static const char *text_of(int name, int client)
     snprintf(own, sizeof own, "%s%s", text, world.plan->kin != 0 && !kind->bare ? " seed=7" : "");
     if (texts[i][0] == '\0' && hibloom_spec_check(own, texts[i], sizeof texts[i]) != HIBLOOM_OK)
         abort();
+    if (lives && !kind->bare && strstr(texts[i], LIVES) == NULL)
+        strcat(texts[i], LIVES);
     return texts[i];
 }
 
@@ -717,7 +721,7 @@ static void on_opened(hibloom_status status, void *data)
 
 static hibloom_status open_filter(struct client *c, struct running *r, const struct step *step)
 {
-    const char *const name = oracle_name(step->name), *const text = text_of(step->name, c->id);
+    const char *const name = oracle_name(step->name), *const text = text_of(step->name, c->id, world.plan->lives != 0);
     hibloom_done_fn *const done = on_opened;
     hibloom **filter = &c->handles[step->name].filter;
 
@@ -760,7 +764,8 @@ static hibloom_status do_phase(struct client *c, struct running *r, hibloom_done
         return phase == 0   ? CALL(open_like, &r->other, c->store, name_new(r), filter)
                : phase == 2 ? CALL(merge, filter, r->other)
                             : CALL(drop, r->other);
-    return phase == 0 ? CALL(open, &r->other, c->store, name_new(r), text_of(name, c->id))
+    /* It gets the time to live of what it replaces, whatever its own is. */
+    return phase == 0 ? CALL(open, &r->other, c->store, name_new(r), text_of(name, c->id, r->calls[0].ordinal % 2 != 0))
                       : CALL(replace, r->other, oracle_name(name));
 }
 

@@ -429,6 +429,7 @@ void plan_draw(struct plan *p, uint64_t seed)
     p->spare = p->holes > p->replicas || (p->topology == CLUSTER && plan_chance(p, p->shards, 0) % 4 == 0);
     if (p->window > 4096 && plan_chance(p, p->clients, 1) % 32 == 0)
         draw_far(p);
+    p->lives = plan_chance(p, p->clients, 2) % 8 == 0; /* a new filter has a time to live */
     /* all filters have one seed */
     p->kin = p->names > 1 && p->kind0 == p->kind1 && plan_chance(p, p->names, MERGED_STORED) % 4 == 0;
     draw_steps(p, &d, about != 0 ? focus.verbs : 0, about != 0 && (focus.is & LARGE) != 0);
