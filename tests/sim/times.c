@@ -223,14 +223,16 @@ void times_end(struct call *c, hibloom_status status, bool open_end)
 void times_check_left(const struct call *c)
 {
     const bool expired = c->expiry_ms != 0 && c->expiry_ms * 1000 <= clock_of(c->name); /* and was made anew */
+    const bool makes = c->verb == VERB_OPEN && c->raw_at_begin == HIBLOOM_ENOTFOUND;
 
     if (names[c->name].seen.status != 0 || !c->undisturbed || is_unsettled(c) || c->held_us != world.held_us ||
         caused(CAUSE_CLOCK, 1))
         return;
-    if ((c->agreed || c->verb == VERB_EXPIRE) && !times_agree(c->name, (net_now_us() - c->begun_us) / 1000))
+    if ((c->agreed || makes || c->verb == VERB_EXPIRE) && !times_agree(c->name, (net_now_us() - c->begun_us) / 1000))
         fail_call(c, "it is %s, and the keys of '%s' have different times to live", verb_names[c->verb],
                   oracle_name(c->name));
-    if (c->verb == VERB_EXPIRE && !has_its_time(c))
+    if ((c->verb == VERB_EXPIRE && !has_its_time(c)) ||
+        (makes && (world_expiry_ms(root_key(c->name)) != 0) != (world.plan->lives != 0)))
         fail_call(c, "'%s' has another time to live", oracle_name(c->name));
     /* A filter that is there behind a removal is another one, which somebody has made meanwhile. */
     if (c->agreed && (1u << c->verb & (1u << VERB_EXPIRE | 1u << VERB_DROP | 1u << VERB_DELETE)) == 0 &&
