@@ -113,7 +113,7 @@ bool has_cause(const struct call *c, hibloom_status status)
             return world.plan->latency_us == FAR_US || world.faults - c->faults >= 10 ||
                    net_now_us() - c->begun_us > 10000000 || s->from_replicas; /* of different times */
         /* Else it is cleared again and again. */
-        if (!kind->window && !kind->growing && (is_add(c) || c->verb == VERB_LOOK))
+        if (!kind->window && !kind->growing && (is_add(c) || c->verb == VERB_LOOK || c->verb == VERB_REMOVE))
             return !c->alone;
         return others || (kind->growing && !c->alone) || kind->window;
     case HIBLOOM_ELOST: return lost && !s->accept_restarts;
