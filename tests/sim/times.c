@@ -104,7 +104,7 @@ static void note_growth(int name, int client)
         if (c->name != name || c->client != client || !only_grows(c))
             continue;
         c->grows = true;
-        n->crowded |= n->grown_us >= c->begun_us || (c->verb == VERB_FILL && world.plan->client[client].loop);
+        n->crowded |= n->grown_us > c->begun_us || (c->verb == VERB_FILL && world.plan->client[client].loop);
         for (const struct call *other = calls; other != NULL; other = other->next)
             n->crowded |= other != c && other->name == name && other->grows;
     }
