@@ -107,7 +107,7 @@ void check_left(const struct call *c, bool unclean)
     if (c->verb == VERB_FILL)
         check_room(c, unclean);
     if (c->verb == VERB_REPAIR && c->alone && world.faults == c->faults && n->seen.status == HIBLOOM_ECORRUPT &&
-        !kind_of(c->name)->growing && !world.stale[c->client] && !n->expire_failed && !n->crossed && !n->crowded &&
+        !world.stale[c->client] && !n->expire_failed && !n->crossed && !n->crowded &&
         !commands_may_be_late() /* else other keys may go first */ &&
         world.plan->latency_us != FAR_US /* or meanwhile */)
         fail_call(c, "'%s' was repaired, but is damaged", oracle_name(c->name));
