@@ -200,7 +200,7 @@ deb:
 # an encoding.o of its own.
 BENCH     := $(BUILD)/tests/bench
 BENCH_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/bench/*.c) \
-                 $(addprefix tests/support/,redis_server.c certificates.c temp_dir.c net.c resp.c with_options.c))
+                 $(addprefix tests/support/,redis_server.c temp_dir.c net.c resp.c with_options.c))
 
 $(BENCH)/bench: $(BENCH_OBJ) $(filter-out %/redis/encoding.o,$(LIB_OBJ))
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpthread -ldl -levent_core $(LIBS)

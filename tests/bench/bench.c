@@ -24,11 +24,13 @@ static const struct bench_part {
     const char *name;
     void (*run)(void);
 } parts[] = {
-    {"machine", bench_machine},   {"throughput", bench_throughput}, {"growth", bench_growth},
-    {"segments", bench_segments}, {"memory", bench_memory},         {"stalls", bench_stalls},
-    {"retries", bench_retries},   {"async", bench_async},           {"near", bench_near},
-    {"calls", bench_calls},       {"kinds", bench_kinds},           {"crossing", bench_crossing},
-    {"merges", bench_merges},     {"module", bench_module},         {"bitfield", bench_bitfield},
+    {"machine", bench_machine},   {"throughput", bench_throughput},
+    {"growth", bench_growth},     {"segments", bench_segments},
+    {"memory", bench_memory},     {"stalls", bench_stalls},
+    {"async", bench_async},       {"near", bench_near},
+    {"calls", bench_calls},       {"kinds", bench_kinds},
+    {"crossing", bench_crossing}, {"merges", bench_merges},
+    {"module", bench_module},     {"bitfield", bench_bitfield},
 };
 
 /* ---- How much ------------------------------------------------------------------- */

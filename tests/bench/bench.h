@@ -23,7 +23,6 @@ void bench_growth(void);     /* more items, larger filters */
 void bench_segments(void);   /* small batches on many segments */
 void bench_memory(void);     /* a SET, an exact bitmap and Bloom filters of the same uids */
 void bench_stalls(void);     /* the longest command */
-void bench_retries(void);    /* retries and TLS, while nothing fails */
 void bench_async(void);      /* the calls on an event loop against those that block */
 void bench_near(void);       /* what is known to be in costs no command */
 void bench_calls(void);      /* one call, of a few items and of very many */

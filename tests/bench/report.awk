@@ -130,10 +130,6 @@ function print_targets(    i, method, n, single)
     }
     target("memory store, adds", 60000000, " items/s", rate_of("memory", "add", 1000))
     target("memory store, look-ups", 60000000, " items/s", rate_of("memory", "look up", 1000))
-    for (i = 1; i <= count["retries"]; i++)
-        if (name["retries", keys["retries", i], "way"] == "retries")
-            target("retries while nothing fails, " ready_title(keys["retries", i]), 0.97, "", \
-                ready_share(keys["retries", i], "items_per_s"))
     for (i = 1; i <= count["async"]; i++)
         if (name["async", keys["async", i], "in_flight"] > 1 && keys["async", i] !~ /hiredis/) {
             single = name["async", keys["async", i], "batch"] == 1
@@ -320,37 +316,6 @@ function stalled(filter, phase, column,    i, all)
     return all
 }
 
-function ready_title(key,    batch)
-{
-    batch = name["retries", key, "batch"]
-    return (name["retries", key, "operation"] == "add" ? "adds" : "look-ups") ", " \
-        (batch == 1 ? "single items" : "batches of " grouped(batch))
-}
-
-# Of what there is without retries.
-function ready_share(key, column,    other)
-{
-    other = key
-    sub(/^[^|]*/, "no retries", other)
-    return quotient(series("retries", key, column), series("retries", other, column))
-}
-
-function print_retries(    i, key)
-{
-    print "## Ready for faults\n"
-    print "What `retry_ms` = 10,000 and TLS cost while nothing fails: SETBIT and GETBIT, a filter of one key. Shares are"
-    print "of the same round without both.\n"
-    print "| calls | way | items/s | share | client CPU, us an item | times that without |\n|---|---|---|---|---|---|"
-    for (i = 1; i <= count["retries"]; i++) {
-        key = keys["retries", i]
-        printf "| %s | %s | %s | %s | %s | %s |\n", ready_title(key), name["retries", key, "way"], \
-            spread(series("retries", key, "items_per_s")), spread(ready_share(key, "items_per_s")), \
-            short(median(series("retries", key, "client_us"))), spread(ready_share(key, "client_us"))
-    }
-    if (!(("retries", "TLS|add|1") in known))
-        print "\nTLS: not measured, as this library is built without it."
-}
-
 function async_title(key,    batch, operation, in_flight)
 {
     batch = name["async", key, "batch"]
@@ -405,7 +370,6 @@ END {
     print_growth()
     print_memory()
     print_stalls()
-    print_retries()
     print_async()
     print_near()
     print_calls()

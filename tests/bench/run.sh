@@ -13,7 +13,7 @@ set -eu
 
 bench=$1 raw=$2 results=$3
 here=$(dirname "$0")
-parts='machine throughput growth segments memory stalls retries async near calls bitfield crossing merges module kinds'
+parts='machine throughput growth segments memory stalls async near calls bitfield crossing merges module kinds'
 
 mkdir -p "$raw"
 rm -f "$raw"/*.tsv "$raw"/*.dat

@@ -1,5 +1,5 @@
-/* What a user may not do: words for connections, databases, replacing, windows and links that no root tells of; and a server
- * that wants a password. */
+/* What a user may not do: words for connections, databases, windows and links that no root tells of; and a server that
+ * wants a password. */
 #include "support/acl_lines.h"
 #include "support/served.h"
 #include "support/subject.h"
@@ -7,13 +7,6 @@
 #include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <string.h>
-
-/* Lets the user `app` do everything, and says how to be it. */
-static void let_app(char uri[256])
-{
-    test_command(redis, "ACL SETUSER app reset on >secret ~* &* +@all");
-    snprintf(uri, 256, "redis://app:secret@127.0.0.1:%d", redis_server_port(server));
-}
 
 /* The words that docs/access.md adds to the lines of tests/fault/acl.c. */
 static const struct word {
@@ -92,44 +85,6 @@ static void an_application_learns_of_a_restart_by_info(void **state)
     assert_int_equal(ask_behind_a_restart("ACL SETUSER app reset on >secret " APPLYING), HIBLOOM_ENOTFOUND);
 }
 
-/* A rebuilt filter that may not take the place of the old one keeps its time to live, with which
- * it goes by itself; nor is anything else altered. Without one to replace it is to live for ever. */
-static void a_replace_that_is_denied_changes_nothing(void **state)
-{
-    static const char *const commands[] = {"rename", "unlink", "setrange", "pexpire", "persist", "time"};
-    static const char *const texts[] = {"bits=1000 hashes=3", "bits=1000 hashes=3 segments=3"};
-    hibloom_store *all = test_connect(redis_server_uri(server), NULL), *own;
-    char uri[256];
-
-    let_app(uri);
-    own = test_connect(uri, NULL);
-    for (size_t i = 0; i < 2 * sizeof commands / sizeof *commands; i++) {
-        const char *command = commands[i / 2];
-        hibloom *old = strcmp(command, "persist") != 0 ? test_open(all, "seen", texts[0]) : NULL;
-        hibloom *filter = test_open(own, "aside", texts[i % 2]);
-
-        assert_ok(hibloom_add(filter, "new", 3, NULL), own);
-        assert_ok(hibloom_expire(filter, 1000000), own);
-        if (old != NULL)
-            assert_ok(hibloom_expire(old, 500000), all);
-        const long long before = served_digest();
-        test_command(redis, "ACL SETUSER app -%s", command);
-        assert_status(hibloom_replace(filter, "seen"), HIBLOOM_EDENIED, own);
-        test_command(redis, "ACL SETUSER app +%s", command);
-        if (served_digest() != before)
-            fail_msg("-%s, %s: something was altered", command, texts[i % 2]);
-        assert_ok(hibloom_replace(filter, "seen"), own); /* the handle is good for it still */
-        const long long lives = test_command(redis, "TTL %s", i % 2 == 0 ? "seen" : "seen:0");
-        assert_true(old != NULL ? lives > 400 && lives <= 500 : lives == -1);
-        assert_ok(hibloom_drop(filter), own);
-        assert_int_equal(test_command(redis, "DBSIZE"), 0);
-        hibloom_close(filter);
-        hibloom_close(old);
-    }
-    hibloom_store_free(own);
-    hibloom_store_free(all);
-}
-
 #define WINDOW "capacity=1000 error=1e-9 window=1000s slices=2"
 
 /* Opens the window, or makes it, as a user of this line, and adds an item or asks for one. */
@@ -201,7 +156,7 @@ static void who_may_only_read_asks_a_link_that_no_root_tells_of(void **state)
     for (int i = 0; i < 5; i++)
         assert_ok(hibloom_add(filter, &i, sizeof i, NULL), store);
     test_command(redis, "EVAL return(redis.call('setrange',KEYS[1],redis.call('strlen',KEYS[1])-55,'r')) 1 seen");
-    let_app(uri);
+    snprintf(uri, sizeof uri, "redis://app:secret@127.0.0.1:%d", redis_server_port(server));
     test_command(redis, "ACL SETUSER app reset on >secret " READING);
     assert_found_by(uri);
     test_command(redis, "CONFIG SET replica-serve-stale-data yes");
@@ -242,7 +197,6 @@ int main(void)
         cmocka_unit_test(each_word_for_connections_allows_its_command_and_no_other),
         cmocka_unit_test(a_database_takes_select_and_is_denied_without_it),
         cmocka_unit_test(an_application_learns_of_a_restart_by_info),
-        cmocka_unit_test_setup(a_replace_that_is_denied_changes_nothing, served_leave_nothing),
         cmocka_unit_test_setup(a_window_needs_each_word_and_without_it_nothing_is_emptied, served_leave_nothing),
         cmocka_unit_test_setup(who_may_only_read_asks_a_link_that_no_root_tells_of, served_leave_nothing),
         cmocka_unit_test(a_server_that_wants_a_password),
