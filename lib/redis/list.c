@@ -154,7 +154,7 @@ static void judge_keys(struct talk *talk, struct outbox *outbox)
 
     if (!is_same_server(l)) {
         task_fail(&talk->task, HIBLOOM_EUNAVAILABLE,
-                  "a server was restarted, or another took over, while its keys were listed: list again");
+                  "a server restarted, another took over, or a slot moved, while keys were listed: list again");
         return;
     }
     if (l->cut && l->wanted == 1) {
