@@ -318,7 +318,9 @@ void oracle_begin(struct call *c)
     times_begin(c);
     windows_begin(c);
     told_begin(c);
-    for (struct call *other = calls; other != NULL; other = other->next)
+    for (struct call *other = calls; other != NULL; other = other->next) {
+        c->alone &= other->from != c->name + 1; /* one that opens its source may help to make it */
+        other->alone &= c->from != other->name + 1;
         if (other->name == c->name) {
             c->alone = other->alone = false;
             c->removes_alone &= (1u << other->verb & MAY_REMOVE) == 0;
@@ -329,6 +331,7 @@ void oracle_begin(struct call *c)
             other->settled &= ~c->items;
             times_meet(c, other);
         }
+    }
     watch_begin(c);
     note_handle(c);
     c->next = calls;
