@@ -42,6 +42,12 @@ static bool finds_no_other(const struct call *c)
            !caused(CAUSE_CONNECTION, 1) && !caused(CAUSE_RESTART, 1) && !commands_may_be_late() && !others_add(c);
 }
 
+/* The source of a merge, which connects for it. */
+static bool by_second_store(const struct call *c)
+{
+    return c->from != 0 && !c->from_own;
+}
+
 bool has_cause(const struct call *c, hibloom_status status)
 {
     const uint64_t since = c->begun_us > 10000000 ? c->begun_us - 10000000
@@ -49,7 +55,7 @@ bool has_cause(const struct call *c, hibloom_status status)
     const struct client_settings *s = &world.plan->client[c->client];
     const struct kind *kind = kind_of(c->name);
     /* Who has lost the master needs Sentinels, whose faults are no cause for others. */
-    const bool left = world.left_us[c->client] >= since || world.starved_us[c->client] >= since;
+    const bool left = world.left_us[c->client] >= since || world.starved_us[c->client] >= since || by_second_store(c);
     const bool connection = (left && world.plan->topology == SENTINEL) || caused(CAUSE_CONNECTION, since) ||
                             caused(CAUSE_RESTART, since);
     const bool busy =
@@ -136,8 +142,8 @@ bool has_cause(const struct call *c, hibloom_status status)
 uint64_t bound_ms(const struct call *c)
 {
     const struct client_settings *s = &world.plan->client[c->client];
-    const bool by_second_store = c->from != 0 && !c->from_own; /* it has no deadline, nor have the last look-ups */
-    const uint64_t deadline_ms = world.settled || by_second_store ? 0 : s->deadline_ms;
+    /* a second store has none, nor have the last look-ups */
+    const uint64_t deadline_ms = world.settled || by_second_store(c) ? 0 : s->deadline_ms;
     const uint64_t held_ms = (world.held_us - c->held_us) / 1000;
     /* On a loop a WAIT for other calls comes before its answers. A filter that is nearly full takes items one by one. */
     const uint64_t steps = 20 + 2 * c->times * (uint64_t)__builtin_popcount(c->items);
