@@ -265,9 +265,9 @@ static bool stood(int sentinel, uint64_t since_us)
 }
 
 /* While one does, clients ask the other one after a second. */
-static bool sentinels_stand(void)
+static bool sentinels_stand(uint64_t at_us)
 {
-    const uint64_t now = net_now_us(), since_us = now - 1300000, long_since_us = now - 4000000;
+    const uint64_t since_us = at_us - 1300000, long_since_us = at_us - 4000000;
     return stood(data_count, since_us) || stood(data_count + 1, since_us) ||
            (stood(data_count, long_since_us) && stood(data_count + 1, long_since_us));
 }
@@ -279,7 +279,7 @@ static void check_office(const struct wire *wire, struct blob key)
     const uint64_t most_us = 2 * TELLING_US + 1020000 + (world.held_us - s->deposed_held_us);
 
     if (world.plan->topology == SENTINEL && s->isolated && key.len > 0 && wire->offered_us > s->deposed_us + most_us &&
-        !sentinels_stand())
+        !sentinels_stand(wire->offered_us))
         oracle_fail("client %d goes on with server %d, another one is the master for %llu ms", wire->client,
                     wire->server, (unsigned long long)(net_now_us() - s->deposed_us) / 1000);
 }
