@@ -15,13 +15,13 @@ static const struct {
     { \
 #name, help, offsetof(hibloom_stats, name) \
     }
-    COUNTER(calls, "calls of the library that needed the server"),
+    COUNTER(calls, "calls of the library, those that a near cache answered included"),
     COUNTER(items, "items added or asked for"),
     COUNTER(commands, "commands sent; those sent again count again"),
     COUNTER(bytes_sent, "bytes of commands"),
     COUNTER(bytes_received, "bytes of answers"),
     COUNTER(round_trips, "answers that were waited for"),
-    COUNTER(connections, "connections made"),
+    COUNTER(connections, "connections begun, those that failed included"),
     COUNTER(retries, "groups of commands sent again after a failure"),
     COUNTER(redirects, "groups of commands sent again to another node of a cluster"),
     COUNTER(in_doubt, "commands sent again that may have been carried out before"),

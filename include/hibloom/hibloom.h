@@ -109,8 +109,8 @@ typedef enum hibloom_log_level {
  *   command_timeout   5s        time from the commands to their last answer. While answers come, up to twice that.
  *                               While a slow server takes commands, longer (hibloom_store_deadline).
  *   retry             0s        time for which a failed call is tried again. See Retries.
- *   min_replicas      0         replicas that must have an add, merge or restore (WAIT). Fewer: EUNAVAILABLE, though the
- *                               primary has it. Each such call takes a round trip more.
+ *   min_replicas      0         replicas that must have an add, merge, restore, or several new keys (WAIT). Fewer:
+ *                               EUNAVAILABLE, though the primary has it. Each such call takes a round trip more.
  *   replicas_timeout  1s        time for that; with min_replicas below command_timeout (ERANGE). If that is 1s or
  *                               less: half of it.
  *   read_from         primary   replicas: they answer look-ups, and may lack the newest adds. Only in a
@@ -292,7 +292,8 @@ HIBLOOM_CHECKED hibloom_status hibloom_attach(hibloom **out, hibloom_store *stor
 
 /* Opens n filters by one text; out[i] is the handle of names[i]. If each is NULL, one failure fails all, and is returned.
  * Else each[i] is the status of names[i], and out[i] is NULL if that is not OK. Then the call returns the first 1x to 3x,
- * and OK if there are only 4x. Round trips: for each 1,000 filters as for one, on each server. */
+ * and OK if there are only 4x. Whatever it returns, the handles that are not NULL are yours to close. Round trips: for
+ * each 1,000 filters as for one, on each server. */
 HIBLOOM_CHECKED hibloom_status hibloom_open_many(hibloom **out, hibloom_store *store, const char *const *names,
                                                  size_t n, const char *spec, hibloom_status *each);
 
@@ -417,10 +418,11 @@ HIBLOOM_CHECKED hibloom_status hibloom_repair(hibloom_store *store, const char *
 /* Puts the filter in the place of `name`, in one step, with all its keys; the handle stays good and has the new name.
  * What was there is removed. So a filter is rebuilt under look-ups: make one under another name, fill it, replace.
  * Afterwards other handles of both get EMISMATCH or ENOTFOUND, and reopen. If the specs differ, only those can whose text
- * is NULL, or fits the new one. The filter takes over the time to live of the one that it replaces. Adds that others
- * make to the old one meanwhile are lost with it. On a cluster all keys must have one slot: use a {tag}, or the names
- * "seen" and "{seen}x"; else ENOTSUP. EMISMATCH: something else is there. EBUSY: others change it. ENOTSUP: a bare
- * bitmap; or one of the two is a window. Round trips: those to open `name`, and one; with growth two more. */
+ * is NULL, or fits the new one. The filter takes over the time to live of the one that it replaces. Under a free name it
+ * has none. Adds that others make to the old one meanwhile are lost with it. On a cluster all keys must have one slot:
+ * use a {tag}, or the names "seen" and "{seen}x"; else ENOTSUP. EMISMATCH: something else is there. EBUSY: others change
+ * it. ENOTSUP: a bare bitmap; or one of the two is a window. Round trips: those to open `name`, and one; with growth two
+ * more. */
 HIBLOOM_CHECKED hibloom_status hibloom_replace(hibloom *filter, const char *name);
 
 /* Called with the name of a filter, valid until it returns. It may use the store. False: enough. */

@@ -107,6 +107,8 @@ static struct shown show_value(struct word value)
 
     if (part < value.len && value.text[part] == ',' && are_few_digits(value.text + part + 1, value.len - part - 1))
         part = value.len;
+    else if (part < value.len && ispunct((unsigned char)value.text[part]))
+        part++; /* what does not belong there */
     return show(value, part > 12 || may_hold_seed(value, part) ? 0 : part);
 }
 

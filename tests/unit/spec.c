@@ -188,6 +188,7 @@ static const struct refused malformed[] = {
     {"capacity=10 error=0.1 blocked", "'blocked': is no NAME=VALUE, and a preset is the first word"},
     {"capacity= error=0.1", "capacity=" NO_NUMBER},
     {"capacity=-1 error=0.1", "capacity=-1" NO_NUMBER},
+    {"capacity=10, error=0.1", "capacity=10," NO_NUMBER},
     {"capacity=10 error=0,1", "error=0,1: write a point, not a comma, as in 0.01"},
     {"capacity=10 error=nan", "error=nan" NO_DECIMAL},
     {"capacity=10 error=0.1 hash=md5", "hash=md5" NO_HASH},
