@@ -298,16 +298,16 @@ void call_flight_failed(struct carrier *c, struct flight *flight, struct node *n
 
 /* ---- A server that forgot --------------------------------------------------------------- */
 
-bool call_missed_restart(const struct carrier *c, const struct call *call)
+bool call_tell_restart(struct carrier *c, struct call *call, const struct node *at)
 {
-    return !c->settings->options.accept_restarts && task_missed_restart(call->task, c->store.server.stats.restarts);
-}
+    const uint64_t restarts = c->store.server.stats.restarts;
 
-void call_tell_restart(struct carrier *c, struct call *call, const struct node *at)
-{
-    if (!task_has_failed(call->task))
-        call_note_failure(c, call, at);
-    task_tell_restart(call->task, c->store.server.stats.restarts);
+    if (c->settings->options.accept_restarts || task_has_failed(call->task) ||
+        !task_missed_restart(call->task, restarts))
+        return false;
+    call_note_failure(c, call, at);
+    task_tell_restart(call->task, restarts);
+    return true;
 }
 
 void call_tell_all_restart(struct carrier *c, const struct node *node)
@@ -319,10 +319,7 @@ void call_tell_all_restart(struct carrier *c, const struct node *node)
                  "%s: the server restarted, or another one took over; acknowledged adds may be missing",
                  carrier_where(c, node, where, sizeof where));
     for (struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls))
-        if ((!call->sent || call->task->reads || call->task->removes) && !task_has_failed(call->task) &&
-            call_missed_restart(c, call)) {
-            call_tell_restart(c, call, node);
+        if ((!call->sent || call->task->reads || call->task->removes) && call_tell_restart(c, call, node))
             call_begin_drop(c, call);
-        }
     call_end_drops(c);
 }

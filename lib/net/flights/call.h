@@ -90,14 +90,13 @@ void call_end_drops(struct carrier *);
 /* Frees a flight. The task gets NULL for replies that have not come. */
 void call_end_flight(struct carrier *, struct flight *);
 
-/* A server was restarted, or another took over: ELOST, to each handle once. Does the call still have to get it? Gives it.
- * Counts a restart, and gives it to all calls that can take it now.
+/* A server was restarted, or another took over: ELOST, to each handle once. Gives it to a call that still has to get it;
+ * false: it has not, or has failed. Counts a restart, and gives it to all calls that can take it now.
  *
  * Three files notice it: node.c by a greeting (take_run), routes/topology.c by a slot map or a redirect that names an heir,
  * and dispatch.c (take_last) by the answer of a server that had been a replica. A call that begins is told in events.c. An
  * add in the middle goes on, and replicas.c has it begin again at its end. */
-bool call_missed_restart(const struct carrier *, const struct call *);
-void call_tell_restart(struct carrier *, struct call *, const struct node *at);
+bool call_tell_restart(struct carrier *, struct call *, const struct node *at);
 void call_tell_all_restart(struct carrier *, const struct node *);
 
 #endif

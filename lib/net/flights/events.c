@@ -184,8 +184,7 @@ void events_begin(struct carrier *c, struct call *call, struct task *task)
     TAILQ_INSERT_TAIL(&c->calls, call, in_calls);
     call_set_runnable(c, call);
     call->deadline = c->store.base.deadline_ms != 0 ? clock_now_ms() + c->store.base.deadline_ms : 0;
-    if (!task_has_failed(task) && call_missed_restart(c, call))
-        call_tell_restart(c, call, NULL);
+    (void)call_tell_restart(c, call, NULL);
     settle(c);
 }
 
