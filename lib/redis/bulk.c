@@ -47,7 +47,7 @@ static void answer(struct bulk *bulk)
 static void begin_group(struct bulk *bulk)
 {
     bits_begin_at(&bulk->bits, bulk->piece.key);
-    bulk->mark = bulk->op == STORE_LOOK ? near_mark_to_look(bulk->task.link) : near_mark(bulk->task.link);
+    bulk->mark = near_mark(bulk->task.link, bulk->op == STORE_LOOK);
     if (bulk->op != STORE_LOOK) {
         bits_clear(&bulk->bits);
         bits_add(&bulk->bits, bulk->items, bulk->n, NULL);

@@ -19,16 +19,13 @@ void near_free(struct link *link)
     link->near = NULL;
 }
 
-uint64_t near_mark(const struct link *link)
+uint64_t near_mark(const struct link *link, bool looks)
 {
     const hibloom_stats *stats = &link->server->stats;
 
+    if (looks && link->server->asks_replicas)
+        return UINT64_MAX;
     return link->clears + stats->connections + stats->restarts + stats->redirects + stats->retries;
-}
-
-uint64_t near_mark_to_look(const struct link *link)
-{
-    return link->server->asks_replicas ? NEAR_NEVER : near_mark(link);
 }
 
 void near_forget(struct link *link)
@@ -45,7 +42,7 @@ const struct bits *near_known(struct link *link)
 
     if (near == NULL)
         return NULL;
-    if (near->mark != near_mark(link))
+    if (near->mark != near_mark(link, false))
         near_forget(link);
     return near->bits.start != NULL ? &near->bits : NULL;
 }
@@ -55,7 +52,7 @@ struct bits *near_to_learn(struct link *link, uint64_t mark)
 {
     struct near *near = link->near;
 
-    if (near == NULL || mark != near_mark(link))
+    if (near == NULL || mark != near_mark(link, false))
         return NULL;
     if (near_known(link) != NULL)
         return &near->bits;

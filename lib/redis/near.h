@@ -23,12 +23,9 @@ struct near {
 bool near_begin(struct link *, uint64_t max_age_ns);
 void near_free(struct link *); /* if it has one */
 
-/* A number that changes when the known bits have to be forgotten. */
-uint64_t near_mark(const struct link *);
-
-/* The same for a look-up. If replicas answer it, NEAR_NEVER: one may get a clear between the bits and their guard. */
-#define NEAR_NEVER UINT64_MAX
-uint64_t near_mark_to_look(const struct link *);
+/* A number that changes when the known bits have to be forgotten. If replicas answer a look-up, a number that it never is:
+ * one may get a clear between the bits and their guard. */
+uint64_t near_mark(const struct link *, bool looks);
 
 /* The bits known now; NULL: none. */
 const struct bits *near_known(struct link *);

@@ -294,7 +294,7 @@ bool pipeline_make(struct walk *walk, struct link *first, bool answers)
     (void)lay_out(walk, first, hashes, answers, walk->memory);
     for (uint32_t i = 0; i < walk->links; i++) {
         link = redis_link(first->of, first->number + i);
-        walk->in[i] = (struct walk_link){link, walk->encoding->sets ? near_mark(link) : near_mark_to_look(link)};
+        walk->in[i] = (struct walk_link){link, near_mark(link, !walk->encoding->sets)};
     }
     return true;
 }

@@ -15,7 +15,7 @@
 /* A link that is new here changes nothing that is known of others. */
 static uint64_t mark_of(const struct sieve *s)
 {
-    uint64_t mark = near_mark(&s->filter->first);
+    uint64_t mark = near_mark(&s->filter->first, false);
 
     for (uint32_t i = 1; i < redis_links(s->filter); i++)
         mark += redis_link(s->filter, i)->clears;
