@@ -414,8 +414,7 @@ hibloom_status node_send_flight(struct carrier *c, struct node *node, struct fli
     if (node->state != NODE_CLOSED && !takes_more(c, node))
         return error_set(error, HIBLOOM_EUNAVAILABLE, "%s", is_closing);
     const hibloom_status status = node->state == NODE_CLOSED ? open_connection(c, node, error) : HIBLOOM_OK;
-    if (status != HIBLOOM_OK)
-        return status;
-    node_send(c, node, flight);
-    return HIBLOOM_OK;
+    if (status == HIBLOOM_OK)
+        node_send(c, node, flight);
+    return status;
 }
