@@ -412,7 +412,7 @@ void connection_start_clock(struct connection *c)
     c->spared = false;
 }
 
-hibloom_status connection_flush(struct connection *c)
+void connection_flush(struct connection *c)
 {
     int done = 0;
     bool stuck = false;
@@ -440,7 +440,6 @@ hibloom_status connection_flush(struct connection *c)
         }
     }
     c->unsent = stuck;
-    return c->status;
 }
 
 uint64_t connection_due(const struct connection *c)
@@ -456,7 +455,7 @@ void connection_polled(struct connection *c, short came)
         open_on(c);
     /* one that hung up may have answered before */
     else if (c->unsent && (came & (POLLOUT | POLLERR | POLLHUP)) == POLLOUT)
-        (void)connection_flush(c);
+        connection_flush(c);
     c->readable = c->alive && c->opening == 0 && (came & ~POLLOUT) != 0;
     if (c->alive && !c->readable && overdue(c))
         fail_overdue(c, c->ssl != NULL

@@ -57,7 +57,7 @@ bool connection_is_alive(struct connection *);
 
 /* Puts commands behind those that wait; sends them all, or those that go at once. */
 void connection_put(struct connection *, const char *bytes, size_t len);
-hibloom_status connection_flush(struct connection *);
+void connection_flush(struct connection *);
 
 /* The time-out for what is on its way begins now. */
 void connection_start_clock(struct connection *);

@@ -89,7 +89,7 @@ hibloom_status pipes_flush(struct carrier *c, struct node *node, struct error *e
     if (!c->by_turns || !pipe_of(node)->owed)
         connection_start_clock(pipe_of(node));
     pipe_of(node)->deadline = deadline_of(c, node);
-    (void)connection_flush(pipe_of(node));
+    connection_flush(pipe_of(node));
     return take_words(pipe_of(node), error);
 }
 
