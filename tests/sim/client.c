@@ -417,10 +417,12 @@ static void note_root(struct client *c, const struct call *call, hibloom_status 
 {
     struct handle *h = &c->handles[call->name];
 
-    if (status != HIBLOOM_OK || plan_kind(world.plan, call->name)->bare || world.stale[c->id])
+    if (status != HIBLOOM_OK || plan_kind(world.plan, call->name)->bare)
         return;
-    h->root = call->ready == 1 ? oracle_root(call->name) : 0;
-    oracle_ids(call->name, h->ids);
+    h->root = call->ready == 1 && !world.stale[c->id] ? oracle_root(call->name) : 0;
+    memset(h->ids, 0, sizeof h->ids);
+    if (!world.stale[c->id])
+        oracle_ids(call->name, h->ids);
 }
 
 /* A store goes with all that is pending: each call has its `done` before that returns. Its handles go before it, or after. */
