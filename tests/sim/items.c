@@ -326,6 +326,17 @@ static bool moved_behind_wait(const struct call *c)
     return followed ? c->touched_us != 0 && caused(CAUSE_SLOTS, c->touched_us) : caused(CAUSE_SLOTS, 1);
 }
 
+/* Once its client has met a loss, all is added again before WAIT. Only a later loss excuses what is missing. */
+static bool is_added_again(const struct call *c)
+{
+    const struct kind *kind = kind_of(c->name);
+
+    return c->touched_us != 0 && world.plan->client[c->client].loop == 0 && !c->by_pairs && c->alone &&
+           (world.plan->topology != CLUSTER || (!has_several_keys(c->name) && !kind->growing)) && !kind->window &&
+           !kind->counting && !commands_may_be_late() && !caused(CAUSE_KEYS, c->begun_us) &&
+           c->handle == oracle_root(c->name) && world_told(c->client, root_key(c->name));
+}
+
 static void check_added(struct call *c, int item)
 {
     struct name *n = &names[c->name];
@@ -333,8 +344,9 @@ static void check_added(struct call *c, int item)
     const struct kind *kind = kind_of(c->name);
     const struct client_settings *settings = &world.plan->client[c->client];
     const uint32_t there = items_there(c->name, &n->seen, bit);
-    const bool lost = caused(CAUSE_LOSS, c->begun_us) || world.stale[c->client] || c->lives != n->lives ||
-                      n->seen.status != 0 || windows_depends_on_clocks(c->name) ||
+    const bool again = is_added_again(c);
+    const bool lost = caused(CAUSE_LOSS, again ? c->touched_us : c->begun_us) || world.stale[c->client] ||
+                      (c->lives != n->lives && !again) || n->seen.status != 0 || windows_depends_on_clocks(c->name) ||
                       /* nothing tells that a bare bitmap was emptied, or made anew */
                       (kind->bare && (somebody_may_remove(c->name) || caused(CAUSE_KEYS, 1))) ||
                       /* a key that one server forgets comes back from another one */
@@ -343,7 +355,7 @@ static void check_added(struct call *c, int item)
 
     if (is_add(c) && !settings->loop && settings->near < 2 && world.primary_us[c->client] < c->begun_us)
         fail_call(c, "the add of item %d to '%s' is OK, but no primary was asked", item, oracle_name(c->name));
-    if ((c->had & bit) == 0 && there == 0 && !lost && !from_cache)
+    if (((c->had & bit) == 0 || again) && there == 0 && !lost && !from_cache)
         fail_call(c, "the add of item %d to '%s' is OK, but it is not in", item, oracle_name(c->name));
     /* A root that has forgotten its growth is only told again by those who meet its server: so does who opens it. */
     const struct link_seen *newest = &n->seen.link[n->seen.links > 0 ? n->seen.links - 1 : 0];
