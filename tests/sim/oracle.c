@@ -407,6 +407,19 @@ static bool gives_up(const struct call *c, hibloom_status status, uint64_t took_
              (world.plan->topology != CLUSTER || strstr(text, "take over from each other") != NULL)));
 }
 
+/* A loss that was long ago lets an add begin again once, not until its retry time is over. */
+static bool begins_again_for_ever(const struct call *c, hibloom_status status, const char *text)
+{
+    const uint64_t since = c->begun_us + 1000 * world.plan->client[c->client].retry_ms / 2;
+    bool caused_late = status != HIBLOOM_EUNAVAILABLE || strstr(text, "was lost before replicas") == NULL ||
+                       world.plan->client[c->client].retry_ms < 20000 || net_now_us() < since + 8000000 ||
+                       world.paused_us[c->client] != c->paused_us;
+
+    for (int cause = 0; cause < CAUSES; cause++)
+        caused_late |= caused(cause, since);
+    return !caused_late;
+}
+
 void oracle_end(struct call *c, hibloom_status status, const bool *answers, const char *text)
 {
     struct name *n = &names[c->name];
@@ -430,6 +443,8 @@ void oracle_end(struct call *c, hibloom_status status, const bool *answers, cons
     check_connects(c);
     if (gives_up(c, status, took_ms, text))
         fail_call(c, "it gave up after %llu ms: %s", (unsigned long long)took_ms, text);
+    if (begins_again_for_ever(c, status, text))
+        fail_call(c, "it begins again and again, and nothing is in its way: %s", text);
     if (took_ms > bound_ms(c))
         fail_call(c, "it took %llu ms", (unsigned long long)took_ms);
     /* Its answer was lost, and it is sent again: that shows that it was carried out (docs/format.md, 14). */
