@@ -522,8 +522,6 @@ static const char *file_of(const struct client *c)
 
 static void remove_folder(void)
 {
-    if (folder[0] == '\0')
-        return;
     for (int i = 0; i < CLIENTS; i++)
         unlink(file_of(&clients[i]));
     rmdir(folder);
@@ -1200,7 +1198,8 @@ void clients_end(void)
         if (!world.killed[i] && !oracle_failed() && fiber_open_sockets(i) > 0)
             oracle_fail("client %d leaves %d sockets open", i, fiber_open_sockets(i));
     }
-    remove_folder();
+    if (folder[0] != '\0')
+        remove_folder();
     for (struct allocation *a; (a = held.next) != &held;) {
         if (a->client >= 0 && !world.killed[a->client] && !oracle_failed())
             oracle_fail("client %d leaks %zu bytes", a->client, a->size);

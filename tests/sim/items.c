@@ -416,9 +416,10 @@ static void check_found(const struct call *c, int item, bool found)
         fail_call(c, "a wrong \"no\": a server has lost item %d of '%s', of which its handle was not told", item,
                   oracle_name(c->name));
     /* Its key is lost: also who knows it to be in asks for that key (hibloom_near_cache). */
-    if (found && (c->had & bit) == 0 && has_several_keys(c->name) && c->raw_at_begin == HIBLOOM_ECORRUPT &&
-        n->seen.status == HIBLOOM_ECORRUPT && c->lives == n->lives && settings->near < 2 && !settings->from_replicas &&
-        !world.stale[c->client] && !caused(CAUSE_LOSS, 1) && !world_had(FAULT_STRANGER) && !was_expired(c->name))
+    if (found && (c->had & bit) == 0 && has_several_keys(c->name) && !kind->growing && !kind->window &&
+        c->raw_at_begin == HIBLOOM_ECORRUPT && n->seen.status == HIBLOOM_ECORRUPT && c->lives == n->lives &&
+        settings->near < 2 && !settings->from_replicas && !world.stale[c->client] && !caused(CAUSE_LOSS, 1) &&
+        !world_had(FAULT_STRANGER) && !was_expired(c->name))
         fail_call(c, "\"yes\", but the key of item %d of '%s' is lost", item, oracle_name(c->name));
     if (world.stale[c->client] || windows_depends_on_clocks(c->name) || forgot || (old_near && found) || hidden ||
         names[c->name].seen.status != 0 || c->raw_at_begin != 0 || (!c->handle_met && world_had(FAULT_STRANGER)))

@@ -413,7 +413,8 @@ static bool begins_again_for_ever(const struct call *c, hibloom_status status, c
     const uint64_t since = c->begun_us + 1000 * world.plan->client[c->client].retry_ms / 2;
     bool caused_late = status != HIBLOOM_EUNAVAILABLE || strstr(text, "was lost before replicas") == NULL ||
                        world.plan->client[c->client].retry_ms < 20000 || net_now_us() < since + 8000000 ||
-                       world.paused_us[c->client] != c->paused_us || c->from != 0; /* that may fail by another store */
+                       world.paused_us[c->client] != c->paused_us || c->from != 0 /* of another store */ ||
+                       somebody_may_remove(c->name);
 
     for (int cause = 0; cause < CAUSES; cause++)
         caused_late |= caused(cause, since);
