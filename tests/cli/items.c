@@ -159,8 +159,6 @@ static void remove_takes_out_what_is_in(void **state)
     assert_run("", 2, "", "with layout=classic only", "create", other, SURE, "--counting", "--layout", "blocked");
 }
 
-/* ---- CR LF --------------------------------------------------------------------------- */
-
 /* Lines as Windows writes them: a CR is part of the item, which a warning says, unless --crlf is given. */
 #define WARNING "hibloom: warning: most lines end in CR"
 

@@ -388,9 +388,10 @@ static void note_told(struct client *c, const struct call *call, hibloom_status 
     if (call->begun_us >= h->told_us && ++h->told > runs)
         fail_call(call, "its handle of '%s' is told %d times of %d other runs of servers", oracle_name(call->name),
                   (int)h->told, (int)runs);
-    /* Uptimes are whole seconds: a server that restarted, and has given a slot away, may tell again as it is met.
-     * An heir that is met a second later may have taken over twice. One that was cut off still gives the map of before. */
-    const bool late = net_now_us() >= world.first_us + 1000000;
+    /* Uptimes are whole seconds: a server that restarted, and has given a slot away, may tell again as it is met. So may an
+     * heir that is met a second later, one that was cut off, and a replica where the map has had a hole. */
+    const bool late = net_now_us() >= world.first_us + 1000000 ||
+                      (world.plan->holes && world.plan->client[c->id].from_replicas);
     if (world.plan->topology == CLUSTER && !world_had(FAULT_ISOLATE) && net_now_us() > world.young_us &&
         h->told > world.other_runs + (late ? world.take_overs : 0) &&
         world.plan->client[c->id].min_replicas == 0 /* else it goes to a server that it used, too */ &&

@@ -453,7 +453,7 @@ void oracle_end(struct call *c, hibloom_status status, const bool *answers, cons
         world.plan->client[c->client].loop == 0 /* two calls of a loop make one filter */)
         fail_call(c, "what replaces '%s' is in its place, and the call says: %s", oracle_name(c->name), text);
     if (status != HIBLOOM_OK) {
-        if ((c->verb == VERB_DROP || c->verb == VERB_DELETE) && strstr(text, "OOM") != NULL) /* (hibloom_drop) */
+        if (status == HIBLOOM_EUNAVAILABLE && c->verb >= VERB_DROP && c->verb <= VERB_DELETE && strstr(text, "OOM"))
             fail_call(c, "a full server keeps the keys of '%s': %s", oracle_name(c->name), text);
         const struct call source = source_of(c); /* it may be gone, or damaged */
         if (!has_cause(c, status) && (c->from == 0 || !has_cause(&source, status)))
