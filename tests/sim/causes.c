@@ -20,7 +20,7 @@ static bool has_removed_it(const struct call *c)
     return ((c->verb == VERB_DROP && c->handle != 0) || c->verb == VERB_DELETE) && c->removes_alone &&
            c->raw_at_begin == 0 && c->handle_met && !expired && !caused(CAUSE_KEYS, c->begun_us) &&
            !caused(CAUSE_LOSS, c->begun_us) && !was_expired(c->name) && !world.stale[c->client] &&
-           !world.misled[c->client] && !commands_may_be_late() && !is_unsettled(c);
+           !world.misled[c->client] && !commands_may_be_late();
 }
 
 /* The bits of a client that stands still meanwhile stay. */

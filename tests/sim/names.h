@@ -189,8 +189,7 @@ void times_after(int name, int who, const char *what, uint64_t root, uint64_t ex
 void times_end(struct call *, hibloom_status, bool open_end); /* it is open what of it arrives late */
 void times_check_left(const struct call *);
 void times_check_end(int name);
-bool times_may_be_over(int name);       /* a key may go between an answer and its check */
-bool is_unsettled(const struct call *); /* what a call before it has sent may arrive in it */
+bool times_may_be_over(int name); /* a key may go between an answer and its check */
 
 /* ---- watch.c: commands as servers carry them out: what serves a look-up, and what adds set and take back ---- */
 

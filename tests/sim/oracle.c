@@ -314,7 +314,8 @@ void oracle_begin(struct call *c)
     c->run = world_run(root_key(c->name));
     c->from_run = c->from_own ? world_run(root_key(c->from - 1)) : 0;
     c->knew_run = world_told(c->client, root_key(c->name));
-    c->alone = c->removes_alone = true;
+    c->alone = true;
+    c->removes_alone = c->begun_us >= n->unsettled_us + 4 * world.plan->latency_us; /* one that failed may arrive */
     times_begin(c);
     windows_begin(c);
     told_begin(c);

@@ -175,7 +175,8 @@ static bool is_near(uint64_t a_ms, uint64_t b_ms) /* a script gives what has 0 m
     return a_ms < b_ms + 10 && b_ms < a_ms + 10;
 }
 
-bool is_unsettled(const struct call *c)
+/* What a call before it has sent may arrive in it. */
+static bool is_unsettled(const struct call *c)
 {
     const uint64_t since = names[c->name].unsettled_us;
 
@@ -210,9 +211,9 @@ void times_end(struct call *c, hibloom_status status, bool open_end)
         fail_call(c, "a key of '%s' goes before its root", oracle_name(c->name));
     /* Whoever adds meanwhile: the root goes when it was said. */
     if (c->verb == VERB_EXPIRE && status == HIBLOOM_OK && c->arg != 0 && !c->crossed && n->there == c->handle &&
-        n->there != 0 && c->lives == n->lives && !commands_may_be_late() && !is_unsettled(c) &&
-        !world.stale[c->client] && !caused(CAUSE_CLOCK, 1) && !caused(CAUSE_LOSS, c->begun_us) &&
-        !world_had(FAULT_STRANGER) && !has_its_time(c))
+        n->there != 0 && c->lives == n->lives && !commands_may_be_late() &&
+        !(n->expire_failed && world_had(FAULT_SLOW)) && !world.stale[c->client] && !caused(CAUSE_CLOCK, 1) &&
+        !caused(CAUSE_LOSS, c->begun_us) && !world_had(FAULT_STRANGER) && !has_its_time(c))
         fail_call(c, "'%s' does not go in %d s", oracle_name(c->name), (int)c->arg);
     n->expire_failed |= open_end && (c->verb == VERB_EXPIRE || c->verb == VERB_REPLACE || c->verb == VERB_LOAD);
     n->repair_failed |= open_end && c->verb == VERB_REPAIR;
