@@ -195,8 +195,7 @@ static void route(struct carrier *c, struct call *call, struct flight *flight)
         return;
     }
     if (node == NULL && known)
-        node = topology_route(&c->topology, flight->exchange.slot,
-                              replicas_may_answer(c, call) && !flight->at_primary && !flight->exchange.at_primary);
+        node = topology_route(&c->topology, flight->exchange.slot, replicas_may_answer(c, flight));
     if (node == NULL && known && flight->redirects++ == 0) {
         carrier_note_stale(c); /* somebody may have it now */
         known = may_send(c, call);
@@ -391,7 +390,7 @@ bool dispatch_take_reply(struct carrier *c, struct node *node, struct flight *fl
     bool good = true;
 
     if (!refused && !flight->guard_ahead && !(flight->exchange.proof && reply->type == REDIS_REPLY_STRING))
-        replicas_note_node(c, flight->call, node);
+        replicas_note_node(c, flight, node);
     if (refusal == REFUSAL_MASTERDOWN)
         carrier_note_lost(c, node);
     if (refusal == REFUSAL_READONLY && !is_passed_over(c, flight->call, refusal))

@@ -7,10 +7,15 @@
 
 #include <stdio.h>
 
-bool replicas_may_answer(const struct carrier *c, const struct call *call)
+static bool asks_replicas(const struct carrier *c, const struct call *call)
 {
     return c->settings->options.read_from_replicas && call->task->reads && call->task->redo != NULL &&
            !call->at_primary;
+}
+
+bool replicas_may_answer(const struct carrier *c, const struct flight *flight)
+{
+    return asks_replicas(c, flight->call) && !flight->at_primary && !flight->exchange.at_primary;
 }
 
 static bool wants_replicas(const struct carrier *c)
@@ -29,13 +34,17 @@ static struct touched *find_touched(const struct call *call, const struct node *
     return touched;
 }
 
-/* Without memory no replica is waited for. So the node counts as one that lost its part. */
-void replicas_note_node(const struct carrier *c, struct call *call, const struct node *node)
+/* A replica that answers has written nothing. Without memory no replica is waited for. So the node counts as one that lost its
+ * part. */
+void replicas_note_node(const struct carrier *c, const struct flight *flight, const struct node *node)
 {
+    struct call *call = flight->call;
+
     if (call->nodes == 0) /* a loss before the first command was done is no loss of this call */
         call->restarts = c->store.server.stats.restarts;
     call->nodes |= UINT64_C(1) << node->number % 64;
-    if (!wants_replicas(c) || find_touched(call, node) != NULL)
+    if (!wants_replicas(c) || (node->role == NODE_REPLICA && replicas_may_answer(c, flight)) ||
+        find_touched(call, node) != NULL)
         return;
     struct touched *touched = alloc.malloc(sizeof *touched);
     if (touched == NULL) {
@@ -308,7 +317,7 @@ bool replicas_may_end(struct carrier *c, struct call *call)
 
     /* The result of a replica does not count in two cases. It does not know the filter, or it got the filter
      * between two commands (EPROTO). */
-    if (replicas_may_answer(c, call) &&
+    if (asks_replicas(c, call) &&
         ((status >= HIBLOOM_ENOTFOUND && status <= HIBLOOM_ECORRUPT) || status == HIBLOOM_EPROTO)) {
         call->at_primary = true;
         call->task->redo(call->task);

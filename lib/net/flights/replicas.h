@@ -22,13 +22,13 @@ void replicas_wait(struct carrier *, struct node *);
 /* A reply to WAIT, or to the write in front of it. */
 void replicas_take(struct carrier *, struct node *, const struct reply *);
 
-/* The node has carried out a command of the call. Then all replies of an exchange have come: keeps its key for the
+/* The node has carried out a command of the flight's call. Then all replies of an exchange have come: keeps its key for the
  * touch, until replicas_forget. */
-void replicas_note_node(const struct carrier *, struct call *, const struct node *);
+void replicas_note_node(const struct carrier *, const struct flight *, const struct node *);
 void replicas_note(const struct node *, const struct flight *);
 void replicas_forget(struct call *);
 
 /* May a replica answer it that lacks what was added a moment ago? */
-bool replicas_may_answer(const struct carrier *, const struct call *);
+bool replicas_may_answer(const struct carrier *, const struct flight *);
 
 #endif
