@@ -72,8 +72,6 @@ static void check_never_creates_a_filter(void **state)
     assert_int_equal(count_keys(name), 0);
 }
 
-/* ---- Bytes -------------------------------------------------------------------------- */
-
 /* Lines of 0 to 2 bytes, any but '\n', so that many come twice. */
 static void uniq_passes_bytes_as_they_are(void **state)
 {

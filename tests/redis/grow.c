@@ -115,8 +115,6 @@ static void a_piece_goes_to_its_link(void **state)
     backend_drop(b, filter);
 }
 
-/* ---- Refused --------------------------------------------------------------------------- */
-
 static void what_a_growing_one_cannot_do_is_refused_in_words(void **state)
 {
     struct backend *b = *state;

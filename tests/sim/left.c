@@ -195,7 +195,7 @@ void oracle_check_end(void)
         times_check_end(i);
     for (int i = 0; i < (int)world.plan->names && !caused(CAUSE_KILL, 1); i++) {
         if (names[i].unclean || world.undo_lost || kind_of(i)->bare || caused(CAUSE_DENIAL, 1) ||
-            world_had(FAULT_STRANGER))
+            world_had(FAULT_STRANGER) || (world.undone_us != 0 && caused(CAUSE_LOSS, world.undone_us)) /* of it */)
             continue;
         look_again(i, EVERY_ITEM, "something");
         if (!world.root_went && !caused(CAUSE_LOSS, 1) && !links_may_outlive(i) && has_stray_keys(i))

@@ -343,7 +343,9 @@ static void note_reply(struct wire *wire, const struct command_seen *seen, struc
     if (refused)
         note(begins_with(reply, "-NOPERM") ? CAUSE_DENIAL : CAUSE_REFUSAL);
     /* The heir of a server that is cut off has the bits, and does not hear of it. */
-    world.undo_lost |= (refused || servers[wire->server].isolated) && strcmp(seen->place, "EVAL.undo") == 0;
+    const bool undoes = strcmp(seen->place, "EVAL.undo") == 0;
+    world.undone_us = undoes ? net_now_us() : world.undone_us;
+    world.undo_lost |= undoes && (refused || servers[wire->server].isolated);
 }
 
 static void send_reply(struct wire *wire, struct blob reply)

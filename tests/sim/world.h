@@ -44,6 +44,7 @@ struct world {
     uint64_t heir_us[CLIENTS];       /* to one of which nothing has told the client */
     bool root_went;                  /* it was altered, or all was flushed: its other keys may stay */
     bool undo_lost;                  /* so its bits stay */
+    uint64_t undone_us;              /* when the last one was carried out */
     uint64_t held_us;                /* for which faults have stopped something, in all */
     unsigned take_overs;             /* of replicas, */
     unsigned other_runs;             /* those, other runs of primaries, and slots that have moved; */
