@@ -105,7 +105,8 @@ static void writes(int client, struct blob key, uint64_t sent_us)
         const int number = number_of(c->name, key);
         if (c->client != client || !is_add(c) || c->handle == 0 || kind->counting || kind->growing || kind->window ||
             kind->bare || number < 0 ||
-            (world.plan->pieces != 0 && n->unclean)) /* what a call left that failed is read by and by */
+            /* what a call left that failed is read by and by */
+            ((world.plan->pieces != 0 || world.plan->client[client].loop) && n->unclean))
             continue;
         /* more than 64 KB of commands, where they do not go by bitmaps */
         if (c->verb == VERB_ADD_NEW && c->times == TIMES_MOST && __builtin_popcount(c->items) == ITEMS &&
