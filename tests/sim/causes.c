@@ -92,8 +92,8 @@ bool has_cause(const struct call *c, hibloom_status status)
         return busy || (s->min_replicas > 0 && (kind->growing || (1u << c->verb & ONLY_ASKS) == 0)) ||
                (caused(CAUSE_DENIAL, since) && caused(CAUSE_SLOTS, since)) ||    /* ASKING is denied */
                (c->verb == VERB_LIST && (lost || caused(CAUSE_SLOTS, since))) || /* it may have missed keys */
-               (world.plan->topology == CLUSTER && caused(CAUSE_LOSS, since)) || /* a stranger puts a key back, */
-               (caused(CAUSE_SLOTS, 1) && caused(CAUSE_KEYS, 1)); /* or one where it has moved away from */
+               (world.plan->topology == CLUSTER && caused(CAUSE_LOSS, since)) || /* a key is put back */
+               (caused(CAUSE_SLOTS, 1) && (caused(CAUSE_KEYS, 1) || caused(CAUSE_CLOCK, 1)));
     case HIBLOOM_ESERVER: return caused(CAUSE_REFUSAL, since) && (caused(CAUSE_KEYS, 1) || caused(CAUSE_RESTART, 1));
     case HIBLOOM_EDENIED: return caused(CAUSE_DENIAL, since);
     case HIBLOOM_ENOTFOUND:
