@@ -1,7 +1,7 @@
 /* add, check, uniq and remove on a real Redis: which items, from where, and what is said of each. */
 #include "cli/redis.h"
 
-/* ---- add and check ---------------------------------------------------------------- */
+/* ---- add, check and uniq ------------------------------------------------------------- */
 
 static void add_counts_items_and_new_ones(void **state)
 {
@@ -135,7 +135,7 @@ static void long_lines_pass_and_too_long_ones_are_trouble(void **state)
     free(line);
 }
 
-/* ---- remove --------------------------------------------------------------------------- */
+/* ---- remove; and lines that end in CR LF ------------------------------------------------ */
 
 static void remove_takes_out_what_is_in(void **state)
 {

@@ -79,7 +79,7 @@ static void it_takes_little_more_memory_than_one_that_fits(void **state)
     backend_drop(b, filter);
 }
 
-/* ---- Links, and their pieces ------------------------------------------------------- */
+/* ---- Links, their pieces, and what is refused --------------------------------------- */
 
 /* What is merged into the newest link is counted before the next item is added there. */
 static void a_piece_goes_to_its_link(void **state)

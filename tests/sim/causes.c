@@ -142,7 +142,7 @@ bool has_cause(const struct call *c, hibloom_status status)
 uint64_t bound_ms(const struct call *c)
 {
     const struct client_settings *s = &world.plan->client[c->client];
-    const uint64_t deadline_ms = world.settled || by_second_store(c) ? 0 : s->deadline_ms; /* neither has one */
+    const uint64_t deadline_ms = world.settled || by_second_store(c) ? 0 : s->deadline_ms; /* these have none */
     const uint64_t held_ms = (world.held_us - c->held_us) / 1000;
     /* On a loop a WAIT for other calls comes before its answers. A filter that is nearly full takes items one by one. */
     const uint64_t steps = 20 + 2 * c->times * (uint64_t)__builtin_popcount(c->items);
