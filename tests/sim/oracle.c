@@ -417,7 +417,7 @@ static bool begins_again_for_ever(const struct call *c, hibloom_status status, c
                        world.paused_us[c->client] != c->paused_us || c->from != 0 /* of another store */ ||
                        somebody_may_remove(c->name);
 
-    for (int cause = 0; cause < CAUSES; cause++)
+    for (unsigned cause = 0; cause < CAUSES; cause++)
         caused_late |= caused(cause, since);
     return !caused_late;
 }
