@@ -62,7 +62,7 @@ bool leaves_late_bits(const struct call *c, hibloom_status status, bool unclean)
                               UINT64_C(1) << FAULT_SLOW | UINT64_C(1) << FAULT_PIECES | UINT64_C(1) << FAULT_MEET;
     const struct client_settings *settings = &world.plan->client[c->client];
     const bool timed = status == HIBLOOM_ETIMEDOUT && settings->deadline_ms != 0 && world.faults <= c->faults + 2 &&
-                       !settings->loop &&
+                       !settings->loop && !c->by_pairs /* the time of one part is over on the connection of all */ &&
                        net_now_us() < c->begun_us + 1000 * (settings->deadline_ms + settings->timeout_ms);
     /* What takes them back has a command's time, too. That fault may hold it for longer, before the deadline. */
     const bool unanswered = status == HIBLOOM_ETIMEDOUT && world_had(FAULT_EXPIRE) && settings->retry_ms == 0 &&
