@@ -115,6 +115,8 @@ static const char *read_host(struct uri_host *host, char *text, unsigned default
     }
     if (*host->name == '\0')
         return "the host is missing";
+    if (strpbrk(host->name, " \t\r\n") != NULL)
+        return "there is a blank in the host";
     if (port != NULL && (!is_number(port, UINT16_MAX, &number) || number == 0))
         return "the port must be a number from 1 to 65535";
     host->port = (unsigned)number;
