@@ -289,15 +289,14 @@ static void prepare_items(struct running *r, const struct step *step, size_t tim
 /* Its source is opened for it; else its own handle has that. */
 static bool by_second_store(const struct client *c, const struct call *call)
 {
-    return call->from == 0 || (c->loop == NULL && (call->arg % 2 != 0 || c->handles[call->from - 1].filter == NULL));
+    return call->from == 0 || call->arg % 2 != 0 || c->handles[call->from - 1].filter == NULL;
 }
 
 /* The source of a merge: the filter of the other name, if they are kin; or the one into which it goes. */
 static void find_source(const struct client *c, struct call *call)
 {
     const int other = (call->name + 1) % NAMES;
-    const bool has_other = world.plan->kin != 0 && call->arg != 500000 &&
-                           (c->loop == NULL || c->handles[other].filter != NULL);
+    const bool has_other = world.plan->kin != 0 && call->arg != 500000;
 
     if (call->verb != VERB_MERGE || call->times != MERGED_STORED)
         return;
