@@ -449,6 +449,8 @@ static void free_other(struct running *r)
 {
     hibloom_close(r->other);
     hibloom_store_free(r->memory);
+    if (r->memory != NULL && r->calls[0].from != 0)
+        world_forget_met(r->client->id);
     r->other = NULL;
     r->memory = NULL;
 }

@@ -160,7 +160,9 @@ void oracle_check_answer(int client, int name, int item, bool found, bool new_st
     struct name *n = &names[name];
     const bool there = items_there(name, &n->seen, 1u << item) != 0;
 
-    const bool forgot = !new_store && grew_apart(name) && kind_of(name)->growing && caused(CAUSE_LOSS, 1);
+    /* A client that would tell the root of it again may be denied that. */
+    const bool forgot = !new_store && kind_of(name)->growing && caused(CAUSE_LOSS, 1) &&
+                        (grew_apart(name) || caused(CAUSE_DENIAL, 1));
 
     if (windows_depends_on_clocks(name) || forgot || times_may_be_over(name))
         return; /* slices may be of a time that has not come yet */

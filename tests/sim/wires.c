@@ -127,6 +127,12 @@ bool world_told(int client, struct blob key)
     return met[client].told == world_run(key);
 }
 
+void world_forget_met(int client)
+{
+    memset(met[client].runs, 0, sizeof met[client].runs);
+    met[client].told = 0;
+}
+
 bool world_must_have_told(uint64_t us, uint64_t held_us)
 {
     bool must = true;
