@@ -119,8 +119,8 @@ void check_left(const struct call *c, bool unclean)
     if (c->alone && !unclean && !n->unclean && c->verb == VERB_REMOVE && n->seen.status == 0 && items_stay(c) != 0)
         fail_call(c, "items of '%s' were removed, but are in", oracle_name(c->name));
     const bool removes = c->alone && (c->verb == VERB_DROP || c->verb == VERB_DELETE);
-    const bool grows_late = kind_of(c->name)->growing &&
-                            commands_may_be_late(); /* what takes a further link away again */
+    const bool grows_late = kind_of(c->name)->growing && /* what takes a further link away again */
+                            (commands_may_be_late() || world.undo_lost);
     if (removes && !n->unclean && !grows_late && !links_may_outlive(c->name) &&
         world_count_keys(oracle_name(c->name)) > 0)
         fail_call(c, "'%s' was removed, but has keys", oracle_name(c->name));

@@ -571,6 +571,7 @@ void net_closed(struct conn *conn)
     if (wire->server < data_count)
         world.left_us[wire->client] = net_now_us();
     wire->gone |= wire->meets;
+    world.undo_lost |= wire->meets; /* it may be what takes a key away, and is not sent again */
     wire->session.waits = false;
     if (wire->held_until == 0)
         wire->conn = NULL;

@@ -55,8 +55,7 @@ static void assert_refused(const char *text, hibloom_status status, const char *
 
 #define SCHEMES \
     "redis://, redis+cluster://, redis+sentinel://, over TLS rediss://, rediss+cluster://, rediss+sentinel://, " \
-    "unix:// " \
-    "or memory:"
+    "unix:// or memory:"
 
 static void the_words_name_the_wrong_part(void **state)
 {
