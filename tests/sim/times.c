@@ -209,11 +209,11 @@ void times_end(struct call *c, hibloom_status status, bool open_end)
     if (expires && status == HIBLOOM_OK && !commands_may_be_late() && !caused(CAUSE_CLOCK, 1) &&
         !world.stale[c->client] && some_key_differs(c->name, 0))
         fail_call(c, "a key of '%s' goes before its root", oracle_name(c->name));
-    /* The root goes when it was said, whoever adds meanwhile. A slow server may carry an older expire out behind it. */
+    /* The root goes when it was said, whoever adds meanwhile. An expire that was given up may be carried out behind it. */
     if (c->verb == VERB_EXPIRE && status == HIBLOOM_OK && c->arg != 0 && !c->crossed && n->there == c->handle &&
-        n->there != 0 && c->lives == n->lives && !commands_may_be_late() &&
-        !(n->expire_failed && world_had(FAULT_SLOW)) && !world.stale[c->client] && !caused(CAUSE_CLOCK, 1) &&
-        !caused(CAUSE_LOSS, c->begun_us) && !world_had(FAULT_STRANGER) && !has_its_time(c))
+        n->there != 0 && c->lives == n->lives && !commands_may_be_late() && !n->expire_failed &&
+        !world.stale[c->client] && !caused(CAUSE_CLOCK, 1) && !caused(CAUSE_LOSS, c->begun_us) &&
+        !world_had(FAULT_STRANGER) && !has_its_time(c))
         fail_call(c, "'%s' does not go in %d s", oracle_name(c->name), (int)c->arg);
     n->expire_failed |= open_end && (c->verb == VERB_EXPIRE || c->verb == VERB_REPLACE || c->verb == VERB_LOAD);
     n->repair_failed |= open_end && c->verb == VERB_REPAIR;
