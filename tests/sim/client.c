@@ -286,17 +286,24 @@ static void prepare_items(struct running *r, const struct step *step, size_t tim
                 }
 }
 
+/* On a loop no other call may be bound to end while it waits. */
+static bool may_open_source(const struct client *c)
+{
+    return c->loop == NULL || world.plan->client[c->id].deadline_ms == 0;
+}
+
 /* Its source is opened for it; else its own handle has that. */
 static bool by_second_store(const struct client *c, const struct call *call)
 {
-    return call->from == 0 || call->arg % 2 != 0 || c->handles[call->from - 1].filter == NULL;
+    return call->from == 0 || (may_open_source(c) && (call->arg % 2 != 0 || c->handles[call->from - 1].filter == NULL));
 }
 
 /* The source of a merge: the filter of the other name, if they are kin; or the one into which it goes. */
 static void find_source(const struct client *c, struct call *call)
 {
     const int other = (call->name + 1) % NAMES;
-    const bool has_other = world.plan->kin != 0 && call->arg != 500000;
+    const bool has_other = world.plan->kin != 0 && call->arg != 500000 &&
+                           (may_open_source(c) || c->handles[other].filter != NULL);
 
     if (call->verb != VERB_MERGE || call->times != MERGED_STORED)
         return;

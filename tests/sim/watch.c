@@ -292,7 +292,8 @@ static void check_make(const struct command_seen *seen, struct blob reply)
 /* Whatever the command is, so a pipeline as a whole. */
 static bool refuses_for_now(struct blob reply)
 {
-    return reply.len > 8 && (memcmp(reply.bytes, "-LOADING", 8) == 0 || memcmp(reply.bytes, "-BUSY", 5) == 0);
+    return reply.len > 8 && (memcmp(reply.bytes, "-LOADING", 8) == 0 || memcmp(reply.bytes, "-BUSY", 5) == 0 ||
+                             memcmp(reply.bytes, "-CLUSTER", 8) == 0);
 }
 
 void oracle_after_command(struct command_seen *seen, struct blob reply)
