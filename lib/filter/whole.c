@@ -189,6 +189,15 @@ static struct whole_work *make(struct whole_work *here, hibloom_store *store, co
     return own;
 }
 
+/* The store whose kind of call it is. One in memory sends nothing, so the other one sends. But a loop is not left for a
+ * store whose calls wait: in memory the call is made at once. */
+static hibloom_store *sender_of(hibloom_store *told, hibloom_store *other)
+{
+    const bool loop_waits = other != NULL && told->async != NULL && other->async == NULL;
+
+    return other != NULL && store_is_in_memory(told) && !loop_waits ? other : told;
+}
+
 hibloom_status whole_call(whole_begin_fn *begin_call, const struct whole_args *args, const struct how *how)
 {
     hibloom_store *told = args->filter != NULL ? args->filter->store : args->store;
@@ -197,7 +206,7 @@ hibloom_status whole_call(whole_begin_fn *begin_call, const struct whole_args *a
 
     if (told->class == NULL || (other != NULL && other->class == NULL))
         return HIBLOOM_EINVAL; /* its error already says why there is no store */
-    hibloom_store *sender = other != NULL && store_is_in_memory(told) ? other : told;
+    hibloom_store *sender = sender_of(told, other);
     const bool other_closes = args->other != NULL && args->other->closing;
     const hibloom_status status = how_check(sender, other_closes ? args->other : args->filter, how, 0);
     if (status != HIBLOOM_OK && sender != told)

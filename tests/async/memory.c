@@ -1,6 +1,5 @@
-/* Out of memory on an event loop, at every allocation in turn: the call that met it
- * is refused, or its function is called with ENOMEM; the store goes on, and nothing is
- * left allocated. */
+/* Out of memory on an event loop, at every allocation in turn: the call that met it is refused, or its function is
+ * called with ENOMEM; the store goes on, and nothing is left allocated. */
 #include "support/failing_memory.h"
 
 #include "loops/subject.h"

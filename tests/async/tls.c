@@ -1,6 +1,5 @@
-/* TLS on event loops: a filter works as without it, who is not trusted is refused with
- * words, a handshake that stands still ends in time, and a connection that is cut
- * anywhere is made anew. */
+/* TLS on event loops: a filter works as without it, who is not trusted is refused with words, a handshake that stands
+ * still ends in time, and a connection that is cut anywhere is made anew. */
 #include "loops/subject.h"
 #include "support/served.h"
 #include "support/tls_front.h"

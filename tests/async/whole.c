@@ -102,22 +102,33 @@ static void filters_are_merged_and_compared(void **state)
     }
 }
 
-/* The loop waits for it. */
+/* The loop waits for it, also where its own store is in memory. */
 static void the_other_side_may_be_a_store_that_blocks(void **state)
 {
-    hibloom_store *store = test_store(NULL);
+    hibloom_store *store = test_store(NULL), *at_once = async_store(loop, "memory:", NULL);
     char name[TEST_NAME_SIZE];
-    hibloom *from = test_open(store, test_name(name), texts[1]);
-    hibloom *into = new_filter(texts[1], 0, 1);
+    hibloom *intos[] = {new_filter(texts[1], 0, 1), async_filter(loop, at_once, "at once", texts[1])};
+    hibloom *others[] = {test_open(memory, "here", texts[1]), test_open(store, test_name(name), texts[1])};
 
-    assert_ok(hibloom_add_many(from, items, ITEMS, NULL), store);
-    assert_int_equal(RUN(merge, into, from), HIBLOOM_OK);
-    assert_has(into, 0, ITEMS);
-    assert_ok(hibloom_drop(from), store);
-    assert_int_equal(RUN(merge, into, from), HIBLOOM_ENOTFOUND);
-    hibloom_close(from);
+    for (unsigned i = 0; i < 4; i++) {
+        hibloom *into = intos[i / 2], *from = others[i % 2];
+        assert_ok(hibloom_add_many(from, items, ITEMS, NULL), hibloom_store_of(from));
+        assert_int_equal(hibloom_merge(into, from), HIBLOOM_ENOTSUP);
+        assert_int_equal(RUN(merge, into, from), HIBLOOM_OK);
+        assert_has(into, 0, ITEMS);
+        assert_int_equal(RUN(clear, into), HIBLOOM_OK);
+        assert_ok(hibloom_drop(from), hibloom_store_of(from));
+        assert_int_equal(RUN(merge, into, from), HIBLOOM_ENOTFOUND);
+        assert_ok(hibloom_reopen(from), hibloom_store_of(from));
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(RUN(drop, intos[i]), HIBLOOM_OK);
+        assert_ok(hibloom_drop(others[i]), hibloom_store_of(others[i]));
+        hibloom_close(intos[i]);
+        hibloom_close(others[i]);
+    }
     hibloom_store_free(store);
-    drop(into);
+    hibloom_store_free(at_once);
 }
 
 static void a_dump_is_imported(void **state)

@@ -1,7 +1,6 @@
-/* What an event loop makes of the same calls: batches with several calls on
- * their way against blocking calls, and single look-ups with many on their way
- * against one. How much the latter can gain at most on this machine, hiredis alone
- * shows: it sends such commands, and looks at no answer. All on one server, by turns. */
+/* What an event loop makes of the same calls: batches with several calls on their way against blocking calls, and
+ * single look-ups with many on their way against one. How much the latter can gain at most on this machine, hiredis
+ * alone shows: it sends such commands, and looks at no answer. All on one server, by turns. */
 #include "bench.h"
 
 #include "../support/redis_server.h"

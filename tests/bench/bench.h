@@ -90,8 +90,7 @@ void bench_uid(uint64_t i, char out[BENCH_UID_LEN]);
 /* The items number first ... first + n - 1 in one piece of memory, for free(). */
 hibloom_item *bench_uids(uint64_t first, size_t n);
 
-/* n items to look up, every other one of them among the first `present`, and
- * the others beyond `absent`. */
+/* n items to look up, every other one of them among the first `present`, and the others beyond `absent`. */
 hibloom_item *bench_questions(uint64_t present, uint64_t absent, size_t n);
 
 /* Adds items 0 ... n - 1 to the filter by way of one in memory. */

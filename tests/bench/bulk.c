@@ -1,6 +1,5 @@
-/* Whole filters: built in memory, merged into Redis (together the bulk load),
- * and merged back out of it (the snapshot). Of the same size as the filters
- * that the items of throughput.c go into, and in turns with them. */
+/* Whole filters: built in memory, merged into Redis (together the bulk load), and merged back out of it (the snapshot).
+ * Of the same size as the filters that the items of throughput.c go into, and in turns with them. */
 #include "bench.h"
 
 #include <stdio.h>

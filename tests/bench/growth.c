@@ -1,8 +1,7 @@
-/* What an add and a look-up cost as the filter grows: full ones of more and
- * more items, and empty ones of more and more bytes, in the segments that
- * hibloom chooses and, to tell what those cost, in one key. The server's time
- * hardly depends on which bits are set, so the large ones need not be filled
- * to be measured. All are there at once, and take turns. */
+/* What an add and a look-up cost as the filter grows: full ones of more and more items, and empty ones of more and more
+ * bytes, in the segments that hibloom chooses and, to tell what those cost, in one key. The server's time hardly
+ * depends on which bits are set, so the large ones need not be filled to be measured. All are there at once, and take
+ * turns. */
 #include "bench.h"
 #include "base/store.h"
 #include "spec/spec.h"

@@ -43,8 +43,7 @@ static void print(const char *what, struct redisContext *redis, uint64_t n, uint
     bench_command(redis, "FLUSHALL");
 }
 
-/* A command with a batch of items behind its key; how many of them it counts,
- * or answers 1 for. */
+/* A command with a batch of items behind its key; how many of them it counts, or answers 1 for. */
 static uint64_t send_batch(struct redisContext *redis, const char *command, const hibloom_item *items)
 {
     const char *arguments[BATCH + 2] = {command, "set"};

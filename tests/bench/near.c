@@ -1,11 +1,9 @@
-/* What the near cache saves: a stream of adds with is_new of which a share are repeats,
- * by a handle with it and by one without, on one filter: two in one server are not equally
- * fast by a few percent. The repeats are drawn from items that all handles have added
- * before, the others none of them; that another one has added them first costs them nothing.
- * The cache is measured with a guard in each call, and with guards of up to a second, so
- * without a round trip in most calls of repeats only; and for these a filter in memory, too,
- * which nothing here can outrun. The time of a batch is the median of a trial's, which does
- * not hang on what else runs. */
+/* What the near cache saves: a stream of adds with is_new of which a share are repeats, by a handle with it and by one
+ * without, on one filter: two in one server are not equally fast by a few percent. The repeats are drawn from items
+ * that all handles have added before, the others none of them; that another one has added them first costs them
+ * nothing. The cache is measured with a guard in each call, and with guards of up to a second, so without a round trip
+ * in most calls of repeats only; and for these a filter in memory, too, which nothing here can outrun. The time of a
+ * batch is the median of a trial's, which does not hang on what else runs. */
 #include "bench.h"
 
 #include <stdio.h>

@@ -1,7 +1,6 @@
-/* What many segments cost small batches: the guard is one command for each
- * segment that a batch touches, and a batch of 100 touches nearly as many
- * segments as it has items. Two filters of one size and spec, one of them in
- * one key, take turns. */
+/* What many segments cost small batches: the guard is one command for each segment that a batch touches, and a batch of
+ * 100 touches nearly as many segments as it has items. Two filters of one size and spec, one of them in one key, take
+ * turns. */
 #include "bench.h"
 
 #include <stdio.h>

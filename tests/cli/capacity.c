@@ -1,5 +1,4 @@
-/* More items than a filter is meant for: create, add, uniq and load warn once,
- * and info says so. */
+/* More items than a filter is meant for: create, add, uniq and load warn once, and info says so. */
 #include "cli/program.h"
 
 #define WARNING "hibloom: warning: "

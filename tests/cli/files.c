@@ -1,5 +1,4 @@
-/* save and restore: what is in the filter afterwards, and which files are
- * refused, in which words. */
+/* save and restore: what is in the filter afterwards, and which files are refused, in which words. */
 #include "cli/redis.h"
 #include "support/files.h"
 #include "support/temp_dir.h"

@@ -1,5 +1,4 @@
-/* create, expire, clear, repair and drop on a real Redis, looked at from
- * outside by a plain connection. */
+/* create, expire, clear, repair and drop on a real Redis, looked at from outside by a plain connection. */
 #include "cli/redis.h"
 #include "spec/spec.h"
 

@@ -32,8 +32,7 @@ static void info_says_what_the_library_does(void **state)
     test_close(filter, store);
 }
 
-/* Strict JSON, which Python's is but for its NaN and Infinity. Prints each
- * member as Python writes it. */
+/* Strict JSON, which Python's is but for its NaN and Infinity. Prints each member as Python writes it. */
 static const char json_reader[] =
     "import json, sys\n"
     "def refuse(word): raise ValueError(word)\n"

@@ -62,8 +62,7 @@ struct program {
     uint64_t deadline;
 };
 
-/* $HIBLOOM_PROGRAM, or the one that was built beside this test program:
- * BUILD/hibloom for BUILD/tests/cli/NAME. */
+/* $HIBLOOM_PROGRAM, or the one that was built beside this test program: BUILD/hibloom for BUILD/tests/cli/NAME. */
 static inline const char *program_path(void)
 {
     static char path[4096];
@@ -124,8 +123,7 @@ static inline void program_child(const char *path, const char *const args[], con
     _exit(126);
 }
 
-/* Starts a program, this one or another, with the arguments, NULL at their
- * end; files may be NULL. */
+/* Starts a program, this one or another, with the arguments, NULL at their end; files may be NULL. */
 static inline void program_start_at(struct program *p, const char *path, const char *const args[],
                                     const struct program_files *files)
 {

@@ -1,6 +1,5 @@
-/* How the command reaches its servers: how long it tries, what it warns of, what
- * hibloom stats counts; and servers that are not there, want a password or die: it
- * exits 2 with words, and prints nothing that it does not know. */
+/* How the command reaches its servers: how long it tries, what it warns of, what hibloom stats counts; and servers that
+ * are not there, want a password or die: it exits 2 with words, and prints nothing that it does not know. */
 #include "cli/redis.h"
 #include "support/redis_server.h"
 
