@@ -214,8 +214,10 @@ void life_start_over(struct talk *talk)
 
     if (talk->cleaning)
         return;
-    const uint64_t retry_ns = talk->task.link->server->retry_ms * UINT64_C(1000000);
-    if (life->waiting.attempts++ >= ATTEMPTS && clock_now_ns() >= life->waiting.begun_ns + retry_ns) {
+    /* the caller's connection on a loop has no timer for pauses: there attempts alone would end before any patience */
+    const uint64_t retry_ns = talk->task.link->server->retry_ms * UINT64_C(1000000), least_ns = 2 * LIFE_PATIENCE_NS;
+    const uint64_t until_ns = life->waiting.begun_ns + (retry_ns > least_ns ? retry_ns : least_ns);
+    if (life->waiting.attempts++ >= ATTEMPTS && clock_now_ns() >= until_ns) {
         task_fail(&talk->task, HIBLOOM_EBUSY,
                   "'%s' is in the middle of being made or removed by others; gave up waiting",
                   link_name(talk->task.link, LINK_NAME));

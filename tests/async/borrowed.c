@@ -7,10 +7,21 @@
 
 static const char text[] = "capacity=100000 error=0.01";
 
-/* hiredis writes. */
+static struct redis_server *server;
+static void *loop;
+
 static int set_up(void **state)
 {
-    signal(SIGPIPE, SIG_IGN);
+    signal(SIGPIPE, SIG_IGN); /* hiredis writes */
+    server = redis_server_start(NULL);
+    loop = loop_class->open();
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    close_loop(loop);
+    redis_server_stop(server);
     return 0;
 }
 
@@ -39,9 +50,9 @@ static void on_gone(const redisAsyncContext *context, int status)
     owner.gone = true;
 }
 
-static redisAsyncContext *connect_owner(void *loop, const struct redis_server *server)
+static redisAsyncContext *connect_owner(const struct redis_server *to)
 {
-    redisAsyncContext *context = redisAsyncConnectUnix(redis_server_socket(server));
+    redisAsyncContext *context = redisAsyncConnectUnix(redis_server_socket(to));
 
     assert_true(context != NULL && context->err == 0);
     assert_int_equal(loop_class->attach(context, loop), REDIS_OK);
@@ -59,7 +70,7 @@ static hibloom_store *borrow(redisAsyncContext *context)
     return async;
 }
 
-static void turn_until_counted(void *loop, long long n)
+static void turn_until_counted(long long n)
 {
     for (int i = 0; i < 10000 && owner.counted < n; i++, usleep(100))
         loop_class->turn(loop);
@@ -69,9 +80,7 @@ static void turn_until_counted(void *loop, long long n)
 static void its_owners_commands_work_between_ours(void **state)
 {
     enum { CALLS = 500 };
-    struct redis_server *server = redis_server_start(NULL);
-    void *loop = loop_class->open();
-    redisAsyncContext *context = connect_owner(loop, server);
+    redisAsyncContext *context = connect_owner(server);
     hibloom_store *async = borrow(context);
     hibloom *filter = async_filter(loop, async, "f", text);
     static struct outcome outcomes[2 * CALLS];
@@ -89,9 +98,8 @@ static void its_owners_commands_work_between_ours(void **state)
         }
         await_all(loop, round, CALLS);
     }
-    outcomes[0] = (struct outcome){0}; /* it needs no command, and nothing else is on its way */
-    assert_ok(NOTHING_WITHIN(hibloom_async_replace(filter, "f", on_done, &outcomes[0])), NULL);
-    await_all(loop, outcomes, 1);
+    /* it needs no command, and nothing else is on its way */
+    assert_ok(AWAIT(loop, outcomes, hibloom_async_replace(filter, "f", on_done, outcomes)), NULL);
     for (size_t i = 0; i < 2 * CALLS; i++)
         assert_true(outcomes[i].status == HIBLOOM_OK && outcomes[i].calls == 1);
     assert_null(memchr(found, false, CALLS));
@@ -100,20 +108,16 @@ static void its_owners_commands_work_between_ours(void **state)
     hibloom_store_free(async);
     hibloom_close(filter);
     assert_int_equal(redisAsyncCommand(context, on_counter, NULL, "INCR n"), REDIS_OK); /* it stays the owner's */
-    turn_until_counted(loop, 2 * CALLS + 1);
+    turn_until_counted(2 * CALLS + 1);
     redisAsyncDisconnect(context);
-    close_loop(loop);
     assert_true(owner.gone && owner.wrong == 0);
-    redis_server_stop(server);
 }
 
 /* Answers that nobody waits for any more are passed over, the owner's are not. */
 static void freed_in_the_middle_it_leaves_the_owner_its_answers(void **state)
 {
     enum { CALLS = 300 };
-    struct redis_server *server = redis_server_start(NULL);
-    void *loop = loop_class->open();
-    redisAsyncContext *context = connect_owner(loop, server);
+    redisAsyncContext *context = connect_owner(server);
     hibloom_store *async = borrow(context);
     hibloom *filter = async_filter(loop, async, "f", text);
     static struct outcome outcomes[CALLS];
@@ -122,17 +126,15 @@ static void freed_in_the_middle_it_leaves_the_owner_its_answers(void **state)
     memset(outcomes, 0, sizeof outcomes);
     for (uint32_t i = 0; i < CALLS; i++) {
         assert_ok(hibloom_async_contains(filter, &i, sizeof i, &found[i], on_done, &outcomes[i]), async);
-        assert_int_equal(redisAsyncCommand(context, on_counter, NULL, "INCR n"), REDIS_OK);
+        assert_int_equal(redisAsyncCommand(context, on_counter, NULL, "INCR m"), REDIS_OK);
     }
     hibloom_store_free(async);
     hibloom_close(filter);
     for (uint32_t i = 0; i < CALLS; i++)
         assert_true(outcomes[i].calls == 1 && outcomes[i].status == HIBLOOM_ECANCELED);
-    turn_until_counted(loop, CALLS);
+    turn_until_counted(CALLS);
     assert_int_equal(owner.wrong, 0);
     redisAsyncFree(context);
-    close_loop(loop);
-    redis_server_stop(server);
     for (uint32_t i = 0; i < CALLS; i++)
         assert_int_equal(outcomes[i].calls, 1);
 }
@@ -140,18 +142,17 @@ static void freed_in_the_middle_it_leaves_the_owner_its_answers(void **state)
 static void when_it_dies_all_that_is_pending_fails_once(void **state)
 {
     enum { CALLS = 300 };
-    void *loop = loop_class->open();
     static struct outcome outcomes[CALLS];
     static bool found[CALLS];
 
     for (int by_owner = 0; by_owner < 2; by_owner++) {
-        struct redis_server *server = redis_server_start(NULL);
-        redisAsyncContext *context = connect_owner(loop, server);
+        struct redis_server *mortal = redis_server_start(NULL);
+        redisAsyncContext *context = connect_owner(mortal);
         hibloom_store *async = borrow(context);
         hibloom *filter = async_filter(loop, async, "f", text);
         struct outcome never = {0};
         memset(outcomes, 0, sizeof outcomes);
-        redis_server_pause(server);
+        redis_server_pause(mortal);
         for (uint32_t i = 0; i < CALLS; i++) /* an add that is cut off would take its bits back */
             assert_ok(i % 2 == 0 ? hibloom_async_contains(filter, &i, sizeof i, &found[i], on_done, &outcomes[i])
                                  : hibloom_async_add(filter, &i, sizeof i, &found[i], on_done, &outcomes[i]),
@@ -160,7 +161,7 @@ static void when_it_dies_all_that_is_pending_fails_once(void **state)
             loop_class->turn(loop);
         if (by_owner || (HIREDIS_MAJOR == 0 && loop_class == &loop_libuv)) /* whose adapter does not hear of it */
             redisAsyncFree(context);
-        redis_server_kill(server);
+        redis_server_kill(mortal);
         await_all(loop, outcomes, CALLS);
         for (uint32_t i = 0; i < CALLS; i++)
             assert_true(outcomes[i].calls == 1 && outcomes[i].status == HIBLOOM_EIO);
@@ -169,19 +170,16 @@ static void when_it_dies_all_that_is_pending_fails_once(void **state)
         hibloom_close(filter);
         hibloom_store_free(async);
         assert_int_equal(never.calls, 0);
-        redis_server_stop(server);
+        redis_server_stop(mortal);
     }
-    close_loop(loop);
 }
 
 /* It dies, or the store is freed before, while only the library's own PING is on its way. */
 static void a_call_without_commands_is_told_though_it_dies(void **state)
 {
-    struct redis_server *server = redis_server_start(NULL);
-    void *loop = loop_class->open();
 
     for (int freed = 0; freed < 2; freed++) {
-        redisAsyncContext *context = connect_owner(loop, server);
+        redisAsyncContext *context = connect_owner(server);
         hibloom_store *async = borrow(context);
         hibloom *filter = async_filter(loop, async, "f", text);
         struct outcome outcome = {0}, never = {0};
@@ -198,15 +196,26 @@ static void a_call_without_commands_is_told_though_it_dies(void **state)
             hibloom_store_free(async);
         assert_int_equal(never.calls, 0);
     }
-    close_loop(loop);
-    redis_server_stop(server);
+}
+
+/* Without a timer no pause is made, and yet late bits have their time. */
+static void bits_in_the_way_are_told(void **state)
+{
+    redisAsyncContext *context = connect_owner(server);
+    hibloom_store *async = borrow(context);
+    struct outcome outcome;
+    hibloom *none;
+
+    assert_int_equal(redisAsyncCommand(context, NULL, NULL, "SETBIT late 1 1"), REDIS_OK);
+    assert_int_equal(AWAIT(loop, &outcome, hibloom_async_open(&none, async, "late", text, on_done, &outcome)),
+                     HIBLOOM_EMISMATCH);
+    hibloom_store_free(async);
+    redisAsyncFree(context);
 }
 
 static void one_that_is_not_fit_is_refused(void **state)
 {
-    struct redis_server *server = redis_server_start(NULL);
-    void *loop = loop_class->open();
-    redisAsyncContext *context = connect_owner(loop, server);
+    redisAsyncContext *context = connect_owner(server);
     hibloom_store *async = borrow(context), *none;
     hibloom *filter = async_filter(loop, async, "f", text);
     struct outcome never = {0};
@@ -221,8 +230,6 @@ static void one_that_is_not_fit_is_refused(void **state)
     hibloom_store_free(async);
     hibloom_close(filter);
     redisAsyncFree(context);
-    close_loop(loop);
-    redis_server_stop(server);
     assert_int_equal(never.calls, 0);
 }
 
@@ -233,8 +240,9 @@ int main(void)
         cmocka_unit_test(freed_in_the_middle_it_leaves_the_owner_its_answers),
         cmocka_unit_test(when_it_dies_all_that_is_pending_fails_once),
         cmocka_unit_test(a_call_without_commands_is_told_though_it_dies),
+        cmocka_unit_test(bits_in_the_way_are_told),
         cmocka_unit_test(one_that_is_not_fit_is_refused),
     };
 
-    return run_on_loops(3, tests, sizeof tests / sizeof *tests, set_up, NULL);
+    return run_on_loops(3, tests, sizeof tests / sizeof *tests, set_up, tear_down);
 }
