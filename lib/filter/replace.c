@@ -222,9 +222,11 @@ static void begin_replacing(struct whole *w, const struct whole_args *args)
     whole_take(w, filter_check_name(w->told, w->naming.name), w->told);
     if (filter->bare)
         whole_fail(w, HIBLOOM_ENOTSUP, "'%s': a bare bitmap is another program's", filter->name);
-    if (task_has_failed(&w->task) || strcmp(filter->name, w->naming.name) == 0)
+    if (task_has_failed(&w->task))
         return;
-    if (filter->spec.window != 0)
+    if (strcmp(filter->name, w->naming.name) == 0) /* it is in its place, if it is there */
+        whole_do(w, LINKS_REACH, args->filter, NULL, 1, NULL);
+    else if (filter->spec.window != 0)
         fail_window(w, filter->name);
     else
         w->step = whole_replace;

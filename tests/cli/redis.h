@@ -1,5 +1,4 @@
-/* What the tests of the command ask Redis over a plain connection, to see from
- * outside what a run has done. */
+/* What the tests of the command ask Redis over a plain connection, to see from outside what a run has done. */
 #ifndef HIBLOOM_TEST_CLI_REDIS_H
 #define HIBLOOM_TEST_CLI_REDIS_H
 
@@ -17,8 +16,7 @@ static inline long long ask(const char *command, const char *key)
     return answer;
 }
 
-/* How many keys have this in their names: all keys of a filter, and whatever may
- * be beside them. */
+/* How many keys have this in their names: all keys of a filter, and whatever may be beside them. */
 static inline size_t count_keys(const char *name)
 {
     redisContext *redis = test_redis();

@@ -1,5 +1,4 @@
-/* The standard files of the command: pipes that are slow or close, disks that
- * are full, files that are closed. */
+/* The standard files of the command: pipes that are slow or close, disks that are full, files that are closed. */
 #include "cli/program.h"
 
 static void uniq_is_as_prompt_as_its_input(void **state)

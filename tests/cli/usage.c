@@ -347,8 +347,7 @@ static void help_ends_in_an_example(void **state)
     assert_says("\nExample: hibloom ", ARGS("help", "spec"));
 }
 
-/* Each example is a command line that makes sense: without a server it fails
- * only for want of one. */
+/* Each example is a command line that makes sense: without a server it fails only for want of one. */
 static void examples_are_valid_command_lines(void **state)
 {
     char script[512];

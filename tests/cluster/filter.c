@@ -1,5 +1,4 @@
-/* A filter on a real cluster: each call of the header does there what it does
- * on one server, wherever the keys lie. */
+/* A filter on a real cluster: each call of the header does there what it does on one server, wherever the keys lie. */
 #include "../support/items.h"
 #include "../support/module_dump.h"
 #include "../support/redis_cluster.h"

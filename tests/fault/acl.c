@@ -1,6 +1,5 @@
-/* The lines of ACL SETUSER that docs/access.md gives: each lets a user do what it is for,
- * in every layout and with both encodings; what it is not for is denied, and has
- * harmed nothing; and none of its words can be left out. */
+/* The lines of ACL SETUSER that docs/access.md gives: each lets a user do what it is for, in every layout and with both
+ * encodings; what it is not for is denied, and has harmed nothing; and none of its words can be left out. */
 #include "support/acl_lines.h"
 #include "support/served.h"
 #include "support/temp_dir.h"

@@ -1,6 +1,5 @@
-/* A borrowed connection stays its owner's: it is left as it was found after
- * each call, refused while something is under way on it, and neither closed
- * nor re-made when it dies. */
+/* A borrowed connection stays its owner's: it is left as it was found after each call, refused while something is under
+ * way on it, and neither closed nor re-made when it dies. */
 #include "support/borrowed.h"
 #include "support/served.h"
 #include "support/scripted_server.h"
@@ -294,8 +293,7 @@ static void after_a_time_out_it_is_dead_until_its_owner_reconnects(void **state)
         die_and_come_back(&calls[i], false, HIBLOOM_ETIMEDOUT);
 }
 
-/* The pipe is so narrow that the commands themselves do not fit: it is the
- * sending that waits for the server. */
+/* The pipe is so narrow that the commands themselves do not fit: it is the sending that waits for the server. */
 static void a_time_out_while_sending_kills_it_too(void **state)
 {
     enum { BATCH = 5000, BYTES = 4096 };
@@ -322,8 +320,7 @@ static void a_time_out_while_sending_kills_it_too(void **state)
     borrow_end(&subject, context);
 }
 
-/* Nonsense from the server: whether or not the connection goes on, no answer
- * after it may be another's. */
+/* Nonsense from the server: whether or not the connection goes on, no answer after it may be another's. */
 static void after_nonsense_it_is_dead_or_unshifted(void **state)
 {
     static const char *const nonsense[] = {"*1\r\n+x\r\n", "?\r\n", "*3\r\n+x\r\n-y\r\n$1\r\nz\r\n"};

@@ -120,6 +120,8 @@ static void any_form_replaces_any_form(void **state)
             else
                 assert_int_equal(info.ttl_ms, -1);
             assert_ok(hibloom_replace(filter, "seen"), ours); /* where it is already */
+            assert_ok(hibloom_drop_by_name(ours, "seen"), ours);
+            assert_status(hibloom_replace(filter, "seen"), HIBLOOM_ENOTFOUND, ours);
             hibloom_close(old);
             hibloom_close(filter);
         }
