@@ -5,6 +5,7 @@
 #include "support/served.h"
 #include "support/test.h"
 
+#include <fcntl.h>
 #include <hiredis/hiredis.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -27,6 +28,7 @@ static void on_connect(struct redisContext *context, void *data)
 
     seen->connections++;
     assert_int_equal(context->err, 0);
+    assert_int_equal(fcntl(context->fd, F_GETFD), FD_CLOEXEC);
     assert_int_equal(getsockopt(context->fd, SOL_SOCKET, SO_KEEPALIVE, &seen->keep_alive, &size), 0);
     assert_int_equal(getsockopt(context->fd, IPPROTO_TCP, TCP_KEEPIDLE, &seen->idle_s, &size), 0);
 }

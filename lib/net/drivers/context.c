@@ -3,6 +3,7 @@
 #include "net/drivers/tls.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -49,7 +50,10 @@ hibloom_status context_begin(redisContext **out, const struct store_settings *s,
         return error_set(error, HIBLOOM_ENOMEM, "out of memory");
     if ((*out)->err != 0 && s->uri.kind == URI_UNIX && errno == EAGAIN)
         return fail_full(error);
-    return (*out)->err != 0 ? context_failure(*out, errno, error) : HIBLOOM_OK;
+    if ((*out)->err != 0)
+        return context_failure(*out, errno, error);
+    (void)fcntl((*out)->fd, F_SETFD, FD_CLOEXEC); /* a program that this one starts has no use for it */
+    return HIBLOOM_OK;
 }
 
 hibloom_status context_connected(const redisContext *context, struct error *error)
