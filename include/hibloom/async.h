@@ -76,6 +76,7 @@ HIBLOOM_CHECKED hibloom_status hibloom_async_connect(hibloom_store **out, const 
  * can be seen). There are no retries and no time-outs. If the connection dies, pending calls get EIO, and later calls
  * are refused with EIO. hiredis frees it then: so free the store in its disconnect callback, or before. There is no
  * timer. So if a call needs no command, and no answer is to come, the library sends a PING. Its answer brings `done`.
+ * And where other stores pause before they ask once more, for a quarter of a second or so, it asks at once.
  * EINVAL: the context is NULL, dead or a blocking one. */
 HIBLOOM_CHECKED hibloom_status hibloom_async_borrow(hibloom_store **out, struct redisAsyncContext *connection,
                                                     const hibloom_setup *setup);

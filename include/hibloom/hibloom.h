@@ -422,8 +422,8 @@ HIBLOOM_CHECKED hibloom_status hibloom_repair(hibloom_store *store, const char *
  * is NULL, or fits the new one. The filter takes over the time to live of the one that it replaces. Under a free name it
  * has none. Adds that others make to the old one meanwhile are lost with it. On a cluster all keys must have one slot:
  * use a {tag}, or the names "seen" and "{seen}x"; else ENOTSUP. EMISMATCH: something else is there. EBUSY: others change
- * it. ENOTSUP: a bare bitmap; or one of the two is a window. Round trips: those to open `name`, and one; with growth two
- * more. */
+ * it. ENOTSUP: a bare bitmap; or one of the two is a window. Under its own name the filter is only asked for. Round
+ * trips: those to open `name`, and one; with growth two more. */
 HIBLOOM_CHECKED hibloom_status hibloom_replace(hibloom *filter, const char *name);
 
 /* Called with the name of a filter, valid until it returns. It may use the store. False: enough. */
