@@ -408,14 +408,16 @@ static bool gives_up(const struct call *c, hibloom_status status, uint64_t took_
              (world.plan->topology != CLUSTER || strstr(text, "take over from each other") != NULL)));
 }
 
-/* A loss that was long ago lets an add begin again once, not until its retry time is over. */
+/* A loss that was long ago lets an add begin again once, not until its retry time is over. Where replicas lag for longer
+ * than a WAIT, too few have it each time. */
 static bool begins_again_for_ever(const struct call *c, hibloom_status status, const char *text)
 {
-    const uint64_t since = c->begun_us + 1000 * world.plan->client[c->client].retry_ms / 2;
+    const struct client_settings *s = &world.plan->client[c->client];
+    const uint64_t since = c->begun_us + 1000 * s->retry_ms / 2;
     bool caused_late = status != HIBLOOM_EUNAVAILABLE || strstr(text, "was lost before replicas") == NULL ||
-                       world.plan->client[c->client].retry_ms < 20000 || net_now_us() < since + 8000000 ||
+                       s->retry_ms < 20000 || net_now_us() < since + 8000000 || somebody_may_remove(c->name) ||
                        world.paused_us[c->client] != c->paused_us || c->from != 0 /* of another store */ ||
-                       somebody_may_remove(c->name);
+                       world.plan->lag_us > 1000 * s->replicas_ms;
 
     for (unsigned cause = 0; cause < CAUSES; cause++)
         caused_late |= caused(cause, since);
