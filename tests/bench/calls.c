@@ -1,11 +1,9 @@
-/* Calls of a few and of very many items: contains_many and add_many choose by the cost
- * model (redis/cost.h) whether they go by commands or by whole bitmaps. Each size of a call
- * is held against the same items in batches of 1,000 that go by commands, whatever the
- * model says; calls of 1,000 and fewer so against the very same calls. The two take turns,
- * on one filter, as two in one server are not equally fast by a few percent: where they
- * lie in memory differs. The time of a call is the median of a trial's. Beside them stands what the model says, and from how many items on
- * it takes bitmaps: where that is wrong, a size is slower than its batches, or the bitmaps
- * would have been worth while earlier. */
+/* Calls of a few and of very many items: contains_many and add_many choose by the cost model (redis/cost.h) whether
+ * they go by commands or by whole bitmaps. Each size of a call is held against the same items in batches of 1,000 that
+ * go by commands, whatever the model says; calls of 1,000 and fewer so against the very same calls. The two take turns,
+ * on one filter, as two in one server are not equally fast by a few percent: where they lie in memory differs. The time
+ * of a call is the median of a trial's. Beside them stands what the model says, and from how many items on it takes
+ * bitmaps: where that is wrong, a size is slower than its batches, or the bitmaps would have been worth while earlier. */
 #include "bench.h"
 
 #include "redis/cost.h"

@@ -343,9 +343,8 @@ static void after_nonsense_it_is_dead_or_unshifted(void **state)
 
 /* ---- Given up in the middle of an answer --------------------------------------------------- */
 
-/* A bare bitmap that is not there is joined; then an item is added, and of the
- * array that answers it only the beginning comes. What of that is in the
- * reader is nothing that its owner could free. */
+/* A bare bitmap that is not there is joined; then an item is added, and of the array that answers it only the beginning
+ * comes. What of that is in the reader is nothing that its owner could free. */
 #define BREAKS_OFF(literal) SCRIPT_ACCEPT, SCRIPT_JOIN(ABSENT), SCRIPT_READ(5), SCRIPT_SEND(ABSENT literal)
 
 static const struct script_step falls_silent[] = {BREAKS_OFF("*4\r\n:1\r\n"), SCRIPT_END};

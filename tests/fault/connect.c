@@ -214,8 +214,7 @@ static void faults_while_introducing_itself(void **state)
     }
 }
 
-/* Here the hanging up may be quicker than the first command, which then finds
- * nobody to read it. */
+/* Here the hanging up may be quicker than the first command, which then finds nobody to read it. */
 static void a_server_that_is_full(void **state)
 {
     static const struct script_step full[] = {SCRIPT_ACCEPT, SCRIPT_SEND("-ERR max number of clients reached\r\n"),

@@ -131,8 +131,7 @@ static void a_window_needs_each_word_and_without_it_nothing_is_emptied(void **st
     hibloom_store_free(all);
 }
 
-/* The password comes while the store is connected: it is found out when the
- * connection has to be made anew. */
+/* The password comes while the store is connected: it is found out when the connection has to be made anew. */
 static void assert_found_by(const char *uri)
 {
     hibloom_store *store = test_connect(uri, NULL);

@@ -1,6 +1,5 @@
-/* Under RESP3, which hiredis knows since 1.0, the server sends the owner of a
- * borrowed connection messages between the answers if he has asked for them:
- * they reach him and disturb no answer. */
+/* Under RESP3, which hiredis knows since 1.0, the server sends the owner of a borrowed connection messages between the
+ * answers if he has asked for them: they reach him and disturb no answer. */
 #include "support/borrowed.h"
 #include "support/served.h"
 #include "support/scripted_server.h"

@@ -114,9 +114,8 @@ static bool is_time_to_live(const struct trial *trial)
     return strcmp(trial->call->name, "get_info") == 0 && trial->reply % 3 == 1;
 }
 
-/* Where the type is right by chance, the contents are still nothing that is
- * stored, and so no answer either. Only what changes whole keys need not mind
- * them, and opening may look again. */
+/* Where the type is right by chance, the contents are still nothing that is stored, and so no answer either. Only what
+ * changes whole keys need not mind them, and opening may look again. */
 static bool must_be_of_its_type(const struct trial *trial)
 {
     const struct call *call = trial->call;
@@ -219,8 +218,7 @@ static void a_reply_of_the_wrong_type_is_no_answer(void **state)
     replace_all(replies, sizeof replies / sizeof replies[0], must_be_of_its_type);
 }
 
-/* The answer to the guard, which comes before what sets bits if the last good
- * one is long ago: here there was none. */
+/* The answer to the guard, which comes before what sets bits if the last good one is long ago: here there was none. */
 static uint64_t replies_before(const struct subject *subject, const struct call *call)
 {
     redis_filter_of(subject->filter)->first.proven_ns = 0;

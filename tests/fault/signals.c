@@ -127,8 +127,7 @@ static void count_alarm(int number)
     alarms++;
 }
 
-/* With SA_RESTART the kernel takes most calls up again, but no poll, and none
- * on a socket that has a time-out. */
+/* With SA_RESTART the kernel takes most calls up again, but no poll, and none on a socket that has a time-out. */
 static const int interruptions[] = {0, SA_RESTART};
 
 /* Interrupts system calls; 0 = no more. */

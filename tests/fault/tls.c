@@ -1,6 +1,5 @@
-/* TLS that must not come about, or breaks: whom the library does not trust, files
- * that are not what they have to be, servers that stop, slow down, hang up or
- * speak no TLS; and signals in between. */
+/* TLS that must not come about, or breaks: whom the library does not trust, files that are not what they have to be,
+ * servers that stop, slow down, hang up or speak no TLS; and signals in between. */
 #include "support/batch.h"
 #include "support/borrowed.h"
 #include "support/net.h"

@@ -25,9 +25,8 @@ static int set_up(void **state)
     return proxied_set_up(state);
 }
 
-/* Under the condition, each call either is refused in the server's words or,
- * where it reads or only removes, passes; some are refused in any case, and a
- * full server lets a filter go in any case. */
+/* Under the condition, each call either is refused in the server's words or, where it reads or only removes, passes;
+ * some are refused in any case, and a full server lets a filter go in any case. */
 static void check_condition(const char *impose, const char *lift, const char *words)
 {
     const bool is_full = strcmp(words, "OOM") == 0;
@@ -179,9 +178,8 @@ static void a_seed_is_not_in_the_words_of_a_server_that_lacks_a_command(void **s
     redis_server_stop(lacking);
 }
 
-/* What a filter's creation is answered: to the look at both places of its name, to
- * the script that makes it, to the look at the other place, to the script that
- * declares it ready. Either script's answer is replaced by those words. */
+/* What a filter's creation is answered: to the look at both places of its name, to the script that makes it, to the
+ * look at the other place, to the script that declares it ready. Either script's answer is replaced by those words. */
 enum { MAKE = 2, READY = 4, REPLIES };
 
 #define REPEATS "refused (its words are left out, since they hold the seed)"

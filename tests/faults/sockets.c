@@ -1,7 +1,6 @@
-/* Each system call of the library's connections fails once, at each place of a
- * dialogue where it is made, and then for good until a call has failed of it; with
- * and without retries. The call fails as hibloom.h says or not at all, the next one
- * works, and what is stored is right to the bit. */
+/* Each system call of the library's connections fails once, at each place of a dialogue where it is made, and then for
+ * good until a call has failed of it; with and without retries. The call fails as hibloom.h says or not at all, the
+ * next one works, and what is stored is right to the bit. */
 #include "support/dialogue.h"
 #include "support/served.h"
 #include "support/socket_faults.h"

@@ -1,7 +1,6 @@
-/* Threads with a store each work on one filter, on one server and on a cluster, while
- * connections are closed under them. Stores share nothing: that there is no race is
- * ThreadSanitizer's to say (make check-threads); that of all who add an item at least
- * one is told that it is new, and that nothing is missing, this shows by itself. */
+/* Threads with a store each work on one filter, on one server and on a cluster, while connections are closed under
+ * them. Stores share nothing: that there is no race is ThreadSanitizer's to say (make check-threads); that of all who
+ * add an item at least one is told that it is new, and that nothing is missing, this shows by itself. */
 #include "support/redis_cluster.h"
 #include "support/served.h"
 #include "support/test.h"

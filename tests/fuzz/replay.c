@@ -1,6 +1,5 @@
-/* replay.c: runs a fuzz target on each file of a directory, without libFuzzer:
- * so its corpus is a test with gcc and under valgrind, too.
- * Usage: TARGET DIRECTORY */
+/* replay.c: runs a fuzz target on each file of a directory, without libFuzzer: so its corpus is a test with gcc and
+ * under valgrind, too. Usage: TARGET DIRECTORY */
 #include "fuzz.h"
 
 #include <dirent.h>

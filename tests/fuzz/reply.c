@@ -1,6 +1,5 @@
-/* Fuzz target: what a server answers. The first byte says in what pieces the
- * rest arrives, whether strings go to a room of the asker's, and whether pushes
- * have an owner; the answers must be those of the same bytes in one piece. */
+/* Fuzz target: what a server answers. The first byte says in what pieces the rest arrives, whether strings go to a room
+ * of the asker's, and whether pushes have an owner; the answers must be those of the same bytes in one piece. */
 #include "fuzz.h"
 #include "resp/refusal.h"
 #include "resp/reply.h"

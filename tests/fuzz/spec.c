@@ -1,5 +1,4 @@
-/* Fuzz target: the text of a spec, which comes from a caller, from the end of a
- * Redis string or from a file. */
+/* Fuzz target: the text of a spec, which comes from a caller, from the end of a Redis string or from a file. */
 #include "fuzz.h"
 #include "spec/request.h"
 #include "spec/positions.h"

@@ -1,7 +1,6 @@
-/* Fuzz target: what servers say of each other: slot maps, redirects, Sentinels'
- * answers, and what a new connection hears. The first byte says which store it is,
- * the rest are its servers' answers, one after the other; after each of them every
- * slot leads to a node of the right kind, or nowhere. */
+/* Fuzz target: what servers say of each other: slot maps, redirects, Sentinels' answers, and what a new connection
+ * hears. The first byte says which store it is, the rest are its servers' answers, one after the other; after each of
+ * them every slot leads to a node of the right kind, or nowhere. */
 #include "fuzz.h"
 #include "net/routes/topology.h"
 #include "spec/spec.h"

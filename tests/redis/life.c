@@ -103,8 +103,7 @@ static void bad_arguments_are_refused(void **state)
     assert_string_equal(hibloom_store_error(NULL), "");
 }
 
-/* What follows the bits is in the same string, which has 2^32 bits at most; of a
- * bare bitmap nothing follows. */
+/* What follows the bits is in the same string, which has 2^32 bits at most; of a bare bitmap nothing follows. */
 static void a_filters_tail_has_to_fit_its_key_too(void **state)
 {
     static const char text[] = "hash=xxh3 bits=4294967296 hashes=1 segments=1";

@@ -336,8 +336,7 @@ static hibloom_item *sample_items(const struct items *items, size_t parity, size
     return list;
 }
 
-/* Both sides give the same answers: yes to what was added and is not excluded,
- * and to the rest what their bits say. */
+/* Both sides give the same answers: yes to what was added and is not excluded, and to the rest what their bits say. */
 static void assert_same_answers(const struct peer *peer, hibloom *filter, const struct sample *sample)
 {
     const struct spec *spec = &filter->spec;
@@ -425,8 +424,7 @@ static void compare_filters(const struct peer *peer)
     items_free(&items);
 }
 
-/* The same for a bitmap so large that one of it is enough: it is not fetched
- * whole, and removed at once. */
+/* The same for a bitmap so large that one of it is enough: it is not fetched whole, and removed at once. */
 static void compare_large_filter(const struct peer *peer)
 {
     const struct spec spec = spec_of(peer);

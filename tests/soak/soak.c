@@ -1,10 +1,8 @@
-/* The soak: eight processes add to one filter on a cluster of three primaries and three
- * replicas and ask it, while a primary is killed every minute, its replica takes over,
- * and it comes back. What was added is kept beside it, exactly, in shared memory. An
- * acknowledged add is never missing, no call hangs, and of what all of them add,
- * somebody is told of each item that it is new. No part of the normal tests: an hour
- * by `make soak`; SOAK_SECONDS sets another time. What it has shown stands in
- * tests/README.md. */
+/* The soak: eight processes add to one filter on a cluster of three primaries and three replicas and ask it, while a
+ * primary is killed every minute, its replica takes over, and it comes back. What was added is kept beside it, exactly,
+ * in shared memory. An acknowledged add is never missing, no call hangs, and of what all of them add, somebody is told
+ * of each item that it is new. No part of the normal tests: an hour by `make soak`; SOAK_SECONDS sets another time.
+ * What it has shown stands in tests/README.md. */
 #include "support/redis_cluster.h"
 #include "support/test.h"
 

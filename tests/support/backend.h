@@ -1,6 +1,5 @@
-/* The stores that what a filter does is tested on: memory, and a real Redis by
- * either encoding of commands. A test is listed by ON_ALL or ON_REDIS, and its
- * state is the backend that it is run on. */
+/* The stores that what a filter does is tested on: memory, and a real Redis by either encoding of commands. A test is
+ * listed by ON_ALL or ON_REDIS, and its state is the backend that it is run on. */
 #ifndef HIBLOOM_TEST_BACKEND_H
 #define HIBLOOM_TEST_BACKEND_H
 

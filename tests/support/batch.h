@@ -1,5 +1,4 @@
-/* A batch that keeps a server busy for much longer than faults take to come, a
- * signal that comes meanwhile. */
+/* A batch that keeps a server busy for much longer than faults take to come, a signal that comes meanwhile. */
 #ifndef HIBLOOM_TEST_BATCH_H
 #define HIBLOOM_TEST_BATCH_H
 

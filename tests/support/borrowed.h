@@ -1,5 +1,4 @@
-/* A connection that is its owner's, and lent to the library: how it was found,
- * and that it is so again. */
+/* A connection that is its owner's, and lent to the library: how it was found, and that it is so again. */
 #ifndef HIBLOOM_TEST_BORROWED_H
 #define HIBLOOM_TEST_BORROWED_H
 
@@ -25,8 +24,7 @@ struct found {
 struct found look_at(const redisContext *context);
 void assert_as_found(const redisContext *context, const struct found *before);
 
-/* Alive too: nothing left to be sent or read, and its owner's own commands
- * get their own answers. */
+/* Alive too: nothing left to be sent or read, and its owner's own commands get their own answers. */
 void assert_usable(redisContext *context);
 
 /* Attaches to a bare bitmap, on a server that lets it: SCRIPT_JOIN. */

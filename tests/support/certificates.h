@@ -1,6 +1,5 @@
-/* Certificates for the tests of TLS, made by the openssl command: good ones,
- * and those that a client must refuse. They are made anew for each program, as
- * one kept with the tests would expire. Keys are EC, which are made at once. */
+/* Certificates for the tests of TLS, made by the openssl command: good ones, and those that a client must refuse. They
+ * are made anew for each program, as one kept with the tests would expire. Keys are EC, which are made at once. */
 #ifndef HIBLOOM_TEST_CERTIFICATES_H
 #define HIBLOOM_TEST_CERTIFICATES_H
 

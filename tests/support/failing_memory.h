@@ -1,7 +1,6 @@
-/* Memory that runs out, for programs that include this, in one file only: malloc and
- * its kin are replaced for the whole process. Only calls from the program's own code
- * fail, of which the library is a part and hiredis is not. Under ASan, which cannot
- * bear it, nothing is replaced. */
+/* Memory that runs out, for programs that include this, in one file only: malloc and its kin are replaced for the whole
+ * process. Only calls from the program's own code fail, of which the library is a part and hiredis is not. Under ASan,
+ * which cannot bear it, nothing is replaced. */
 #ifndef HIBLOOM_TEST_FAILING_MEMORY_H
 #define HIBLOOM_TEST_FAILING_MEMORY_H
 

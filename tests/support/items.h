@@ -1,5 +1,4 @@
-/* Items by the number, for batches: all of them different, and the same ones
- * for the same prefix. */
+/* Items by the number, for batches: all of them different, and the same ones for the same prefix. */
 #ifndef HIBLOOM_TEST_ITEMS_H
 #define HIBLOOM_TEST_ITEMS_H
 

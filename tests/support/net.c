@@ -1,5 +1,4 @@
-/* Sockets, a stoppable thread and a growing buffer for the servers of the
- * tests. See net.h. */
+/* Sockets, a stoppable thread and a growing buffer for the servers of the tests. See net.h. */
 #include "net.h"
 
 #include "temp_dir.h"

@@ -1,6 +1,5 @@
-/* What the servers of the tests share: a socket to listen on, and a thread
- * that can be told to end whatever it waits for, so that no fault in a test
- * leaves the program hanging. */
+/* What the servers of the tests share: a socket to listen on, and a thread that can be told to end whatever it waits
+ * for, so that no fault in a test leaves the program hanging. */
 #ifndef HIBLOOM_TEST_NET_H
 #define HIBLOOM_TEST_NET_H
 
@@ -41,8 +40,7 @@ bool worker_sleep(const struct worker *worker, unsigned microseconds);
 /* Waits until fd can be read; false once the worker is to end. */
 bool worker_wait_readable(const struct worker *worker, int fd);
 
-/* Sends all of it, and raises no SIGPIPE; false if the peer is gone or the
- * worker is to end. */
+/* Sends all of it, and raises no SIGPIPE; false if the peer is gone or the worker is to end. */
 bool worker_send(const struct worker *worker, int fd, const char *bytes, size_t len);
 
 /* ---- Bytes -------------------------------------------------------------------- */

@@ -46,8 +46,7 @@ void proxy_drip(struct proxy *proxy, unsigned microseconds);
  * replaced, each by these bytes, which must outlive the fault. */
 void proxy_replace(struct proxy *proxy, uint64_t first, uint64_t count, const char *bytes);
 
-/* The type, which is the first byte, of the last reply that was replaced since
- * the mark; 0 = none was. */
+/* The type, which is the first byte, of the last reply that was replaced since the mark; 0 = none was. */
 char proxy_replaced(struct proxy *proxy);
 
 /* Takes back what was set by the five above and has not happened. */

@@ -125,8 +125,7 @@ static void current_view(const struct redis_cluster *cluster, struct view *view)
     redis_server_give_up(cluster->nodes[0], "no node of its cluster answers");
 }
 
-/* Another node of the same shard that is a primary with slots; -1: none. No
- * replica ever changes its shard. */
+/* Another node of the same shard that is a primary with slots; -1: none. No replica ever changes its shard. */
 static int successor_of(const struct redis_cluster *cluster, int primary)
 {
     struct view view;
@@ -199,9 +198,8 @@ static void start_nodes(struct redis_cluster *cluster, const struct redis_cluste
     }
 }
 
-/* Each that does not know another meets it, as rumour alone takes seconds more; and
- * again, as a handshake that takes over a second on a busy machine is given up, and
- * the other side may then take it for done. */
+/* Each that does not know another meets it, as rumour alone takes seconds more; and again, as a handshake that takes
+ * over a second on a busy machine is given up, and the other side may then take it for done. */
 static bool all_know_all(const void *argument)
 {
     const struct redis_cluster *cluster = argument;
@@ -330,8 +328,7 @@ int redis_cluster_move_keys(const struct redis_cluster *cluster, const struct re
     return moved;
 }
 
-/* The new owner first: a slot without an owner refuses. Then all primaries, as
- * rumour alone takes longer. */
+/* The new owner first: a slot without an owner refuses. Then all primaries, as rumour alone takes longer. */
 void redis_cluster_end_move(const struct redis_cluster *cluster, const struct redis_cluster_move *move)
 {
     struct view view;

@@ -22,9 +22,8 @@ struct redis_cluster_options {
     const struct certificate *certificate; /* for TLS; NULL: none */
 };
 
-/* Starts one and waits until it is settled, see below. Nodes 0 to primaries - 1
- * are the primaries; node i + primaries * n is a replica of node i. Where args
- * name a --requirepass, they want a --masterauth as well. */
+/* Starts one and waits until it is settled, see below. Nodes 0 to primaries - 1 are the primaries; node i + primaries *
+ * n is a replica of node i. Where args name a --requirepass, they want a --masterauth as well. */
 struct redis_cluster *redis_cluster_start(const struct redis_cluster_options *options);
 
 /* "redis+cluster://127.0.0.1:PORT,127.0.0.1:PORT,...", or rediss+cluster, of all nodes. */
@@ -37,9 +36,8 @@ int redis_cluster_slot(const struct redis_cluster *cluster, const char *key);
 /* The node that owns a slot, as the first node that runs sees it; -1 where none does. */
 int redis_cluster_owner(const struct redis_cluster *cluster, int slot);
 
-/* Waits until all nodes that run say that the state is ok, agree who is a
- * primary and who owns which slot, and each replica of them has its primary's
- * data. For after a restart, or after slots moved. */
+/* Waits until all nodes that run say that the state is ok, agree who is a primary and who owns which slot, and each
+ * replica of them has its primary's data. For after a restart, or after slots moved. */
 void redis_cluster_wait_settled(const struct redis_cluster *cluster);
 
 /* Waits until a replica of this primary, which was killed or paused, has taken

@@ -62,8 +62,7 @@ static void sleep_ms(long ms)
     nanosleep(&(struct timespec){.tv_sec = 0, .tv_nsec = ms * 1000000L}, NULL); /* less than a second */
 }
 
-/* A port that nobody has at this moment. Somebody may take it before the
- * server does, so the caller tries again. */
+/* A port that nobody has at this moment. Somebody may take it before the server does, so the caller tries again. */
 static int free_port(void)
 {
     for (int i = 0; i < PORTS; i++) {
@@ -284,8 +283,7 @@ static void set_args(struct redis_server *server, const char *const extra_args[]
         add_tls_args(server, server->certificate);
     if (server->kind == CLUSTER_NODE) {
         ADD(server, "--cluster-enabled", "yes", "--cluster-port", server->bus_port_text);
-        /* A dead primary is noticed soon; its replica takes over however old
-         * its data is, and stays in its shard. */
+        /* A dead primary is noticed soon; its replica takes over however old its data is, and stays in its shard. */
         ADD(server, "--cluster-node-timeout", "1000", "--cluster-replica-validity-factor", "0");
         ADD(server, "--cluster-allow-replica-migration", "no");
     }
@@ -319,8 +317,7 @@ static void make_sentinel_file(struct redis_server *server)
         redis_server_give_up(server, "cannot write its file");
 }
 
-/* In a forked child of the test this does nothing: the servers are its
- * parent's. */
+/* In a forked child of the test this does nothing: the servers are its parent's. */
 static void stop_all(void)
 {
     while (running != NULL && running->owner == getpid())

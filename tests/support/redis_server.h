@@ -23,17 +23,15 @@ struct redis_server *redis_server_start(const char *const extra_args[]);
 /* The same, listening on a free port of 127.0.0.1 as well. */
 struct redis_server *redis_server_start_tcp(const char *const extra_args[]);
 
-/* The same, where that port speaks TLS only, with this certificate; the Unix
- * socket does not. It asks no client for a certificate, unless extra_args say
- * {"--tls-auth-clients", "yes", NULL}. The certificate outlives the server. */
+/* The same, where that port speaks TLS only, with this certificate; the Unix socket does not. It asks no client for a
+ * certificate, unless extra_args say {"--tls-auth-clients", "yes", NULL}. The certificate outlives the server. */
 struct redis_server *redis_server_start_tls(const struct certificate *certificate, const char *const extra_args[]);
 
 /* A node of a cluster, and a Sentinel: with a port, and with TLS unless certificate is NULL. */
 struct redis_server *redis_server_start_node(const struct certificate *certificate, const char *const extra_args[]);
 struct redis_server *redis_server_start_sentinel(const struct certificate *certificate, const char *const extra_args[]);
 
-/* "unix:///.../redis.sock", and of one with a port "redis://127.0.0.1:PORT",
- * or "rediss://127.0.0.1:PORT". */
+/* "unix:///.../redis.sock", and of one with a port "redis://127.0.0.1:PORT", or "rediss://127.0.0.1:PORT". */
 const char *redis_server_uri(const struct redis_server *server);
 
 int redis_server_port(const struct redis_server *server);           /* 0 if it has none */
@@ -44,10 +42,9 @@ const char *redis_server_dir(const struct redis_server *server);    /* where it 
 /* A plain connection to it, for checks from outside; free it with redisFree. */
 struct redisContext *redis_server_connect(const struct redis_server *server);
 
-/* One command, in hiredis' format, on a connection of its own that gives the
- * --requirepass of extra_args. The reply, to be freed with freeReplyObject, or
- * NULL where the server does not run or does not answer within 10 s. WAIT is of
- * no use here: it waits for the writes of its own connection. */
+/* One command, in hiredis' format, on a connection of its own that gives the --requirepass of extra_args. The reply, to
+ * be freed with freeReplyObject, or NULL where the server does not run or does not answer within 10 s. WAIT is of no
+ * use here: it waits for the writes of its own connection. */
 struct redisReply *redis_server_ask(const struct redis_server *server, const char *format, ...);
 
 /* The same, where an error or no answer ends the program. */

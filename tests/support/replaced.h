@@ -1,5 +1,4 @@
-/* Whether a test program may replace malloc and its kin: REPLACED. Under ASan, which
- * has done so itself, it may not. */
+/* Whether a test program may replace malloc and its kin: REPLACED. Under ASan, which has done so itself, it may not. */
 #ifndef HIBLOOM_TEST_REPLACED_H
 #define HIBLOOM_TEST_REPLACED_H
 

@@ -1,6 +1,5 @@
-/* The framing of Redis' protocol, and nothing else of it: where a request or a
- * reply ends. Servers of the tests need it to count, to record and to replace;
- * it is theirs, and not the library's, which is under test. */
+/* The framing of Redis' protocol, and nothing else of it: where a request or a reply ends. Servers of the tests need it
+ * to count, to record and to replace; it is theirs, and not the library's, which is under test. */
 #ifndef HIBLOOM_TEST_RESP_H
 #define HIBLOOM_TEST_RESP_H
 

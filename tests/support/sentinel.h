@@ -40,9 +40,8 @@ struct redis_server *sentinel_watcher(const struct sentinel *sentinel, int watch
 /* The server that the first Sentinel that runs names as the primary; -1: none of ours. */
 int sentinel_master(const struct sentinel *sentinel);
 
-/* Waits until all Sentinels that run name the same primary and see all others
- * of them and all replicas, the primary says that it is one, and each other
- * server that runs has its data. For after a restart. A Sentinel's own restart
+/* Waits until all Sentinels that run name the same primary and see all others of them and all replicas, the primary
+ * says that it is one, and each other server that runs has its data. For after a restart. A Sentinel's own restart
  * makes it slow, until this is called. */
 void sentinel_wait_settled(const struct sentinel *sentinel);
 

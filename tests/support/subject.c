@@ -131,8 +131,7 @@ void subject_end(struct subject *subject)
 
 /* ---- The calls ------------------------------------------------------------------ */
 
-/* An answer that must not have been written is compared by its bytes: as a
- * bool it may have no value. */
+/* An answer that must not have been written is compared by its bytes: as a bool it may have no value. */
 static void assert_unwritten(const void *answer, size_t size)
 {
     const unsigned char *bytes = answer;

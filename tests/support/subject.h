@@ -1,6 +1,5 @@
-/* The filter that fault tests are done to: its contents are known, so that an
- * answer that is wrong or shifted is seen, and each call of the library that
- * talks to the server comes in one form, so that a fault can be tried on all. */
+/* The filter that fault tests are done to: its contents are known, so that an answer that is wrong or shifted is seen,
+ * and each call of the library that talks to the server comes in one form, so that a fault can be tried on all. */
 #ifndef HIBLOOM_TEST_SUBJECT_H
 #define HIBLOOM_TEST_SUBJECT_H
 
@@ -35,9 +34,8 @@ void subject_open(struct subject *subject, hibloom_store *store, const struct va
 void subject_begin(struct subject *subject, const char *uri, const struct variant *variant, const hibloom_setup *setup);
 void subject_end(struct subject *subject);
 
-/* Asserts that the filter answers, and that each answer is right. One that was
- * emptied or removed by a call is filled again first, so that the next fault
- * finds what this one found. */
+/* Asserts that the filter answers, and that each answer is right. One that was emptied or removed by a call is filled
+ * again first, so that the next fault finds what this one found. */
 void subject_check(struct subject *subject);
 
 /* Closes the handle and leaves what is stored: for a store that is dead. */
@@ -61,8 +59,7 @@ extern const struct call calls[CALLS];
 
 const struct call *call_named(const char *name);
 
-/* The call was refused by the server, with that status, in these words and with
- * the name of a key of the filter. */
+/* The call was refused by the server, with that status, in these words and with the name of a key of the filter. */
 void subject_assert_words(const struct subject *subject, const struct call *call, hibloom_status status,
                           hibloom_status expected, const char *words);
 

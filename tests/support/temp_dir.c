@@ -1,5 +1,4 @@
-/* The temporary directories of the tests: made by mkdtemp, removed with all
- * that is in them. See temp_dir.h. */
+/* The temporary directories of the tests: made by mkdtemp, removed with all that is in them. See temp_dir.h. */
 #include "temp_dir.h"
 
 #include <ftw.h>

@@ -1,6 +1,5 @@
-/* A temporary directory for a socket, a log and what else a server of the
- * tests needs, because a path of its own is what keeps test programs that
- * run side by side apart. */
+/* A temporary directory for a socket, a log and what else a server of the tests needs, because a path of its own is
+ * what keeps test programs that run side by side apart. */
 #ifndef HIBLOOM_TEST_TEMP_DIR_H
 #define HIBLOOM_TEST_TEMP_DIR_H
 

@@ -51,9 +51,8 @@ static void run(redisContext *context, const char *format, const char *argument)
     freeReplyObject(reply);
 }
 
-/* Plain URIs are enough here: redis://[:password@]host[:port][/db] and
- * unix:///path, without escapes. The library's own reading of URIs is under
- * test and so not to be used. */
+/* Plain URIs are enough here: redis://[:password@]host[:port][/db] and unix:///path, without escapes. The library's own
+ * reading of URIs is under test and so not to be used. */
 static redisContext *connect_external(const char *uri)
 {
     char host[256] = "127.0.0.1", password[256] = "", db[16] = "0";

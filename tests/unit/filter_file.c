@@ -30,8 +30,7 @@ static void the_file_is_as_the_header_says(void **state)
     hibloom_close(loaded);
 }
 
-/* Loads what must not be loaded, into an empty filter of this spec and of none
- * other: it stays empty. */
+/* Loads what must not be loaded, into an empty filter of this spec and of none other: it stays empty. */
 static void assert_corrupt(const struct tiny_file *p, hibloom *empty, const void *bytes, size_t len)
 {
     write_file(p->path, bytes, len);

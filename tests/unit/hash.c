@@ -39,9 +39,8 @@ static void assert_spread(enum hash_id hash, const uint64_t seeds[2], hibloom_it
     assert_int_equal(out[1], (lo * 6364136223846793005u + (hi | 1)) >> 1);
 }
 
-/* The first offsets of the empty item's XXH3-128, 99aa06d3014798d8 6001c324468d497f,
- * worked out with Python's unbounded integers from the rule. Were they to
- * change, no filter that is stored would be readable any more. */
+/* The first offsets of the empty item's XXH3-128, 99aa06d3014798d8 6001c324468d497f, worked out with Python's unbounded
+ * integers from the rule. Were they to change, no filter that is stored would be readable any more. */
 static void a_128_bit_value_gives_these_indexes(void **state)
 {
     static const struct {

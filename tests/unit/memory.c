@@ -80,8 +80,7 @@ static void a_refused_open_says_what_to_do(void **state)
     close_filter(filter);
 }
 
-/* What the store is asked for, by a class that is the memory store's and
- * writes it down. */
+/* What the store is asked for, by a class that is the memory store's and writes it down. */
 static struct {
     const struct store_class *real;
     unsigned reads, merges;

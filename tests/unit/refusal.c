@@ -94,10 +94,9 @@ static void what_to_do_follows_the_words(void **state)
     assert_int_equal(out[5], 7);
 }
 
-/* Redis 7 puts the place behind the words. Up to 6 it stands in front: of the
- * error of a command once; of what the script layer refuses itself twice, and
- * there with the '-' of the reply. A script that returns such an error instead of
- * raising it has the inner place alone. */
+/* Redis 7 puts the place behind the words. Up to 6 it stands in front: of the error of a command once; of what the
+ * script layer refuses itself twice, and there with the '-' of the reply. A script that returns such an error instead
+ * of raising it has the inner place alone. */
 static const char *const script_forms[] = {
     "%s script: f_0cfed4d2f31ac3a0b9fcf5f7e4ee5bd8cd96ae37, on @user_script:12.",
     "ERR Error running script (call to f_0cfed4d2f31ac3a0b9fcf5f7e4ee5bd8cd96ae37): @user_script:12: %s",
@@ -158,8 +157,7 @@ static unsigned slot(const char *key)
     return keys_slot(key, strlen(key));
 }
 
-/* Redis Cluster specification: "123456789" is CRC16's own test vector, and the
- * others are its examples of tags. */
+/* Redis Cluster specification: "123456789" is CRC16's own test vector, and the others are its examples of tags. */
 static void a_slot_is_that_of_the_cluster_specification(void **state)
 {
     assert_int_equal(slot("123456789"), 0x31c3);

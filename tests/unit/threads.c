@@ -1,6 +1,5 @@
-/* Many threads ask one filter in memory at once, which hibloom.h allows. What
- * this shows by itself is that the answers are right; that there is no race is
- * ThreadSanitizer's to say (make check-threads). */
+/* Many threads ask one filter in memory at once, which hibloom.h allows. What this shows by itself is that the answers
+ * are right; that there is no race is ThreadSanitizer's to say (make check-threads). */
 #include "support/test.h"
 
 #include <pthread.h>

@@ -1,6 +1,5 @@
-/* What goes over the wire and what is read from it, without a wire: commands to
- * bytes, bytes to answers, URIs, and the names of keys. These are functions
- * inside the library; test programs link the static one. */
+/* What goes over the wire and what is read from it, without a wire: commands to bytes, bytes to answers, URIs, and the
+ * names of keys. These are functions inside the library; test programs link the static one. */
 #include "support/test.h"
 
 #include "resp/command.h"
@@ -115,8 +114,7 @@ static void long_answers_are_cut_but_counted(void **state)
     assert_int_equal(reply.integers[REPLY_INTEGERS - 1], 1);
 }
 
-/* In the slot of the key that they are for, and two of them; no name that a
- * caller can give has a zero byte. */
+/* In the slot of the key that they are for, and two of them; no name that a caller can give has a zero byte. */
 static void temporary_keys_are_nobodys_and_share_the_slot(void **state)
 {
     static const char *const names[] = {"seen", "a:b c", "{tag}seen", "my{tag}", "{{a}}x"};
