@@ -1,4 +1,4 @@
-/* pipeline.c: the items of a walk, cut into chunks, which are hashed, and pipelines, which
+/* pipeline.c: the items of a walk, cut into batches, which are hashed, and pipelines, which
  * are sent. See walk.h. */
 #include "redis/walk.h"
 #include "base/alloc.h"
@@ -21,8 +21,8 @@
 
 #define SCRIPT_BYTES 1600u /* of one that counts; about */
 
-/* Positions of a chunk; where there are several keys more, for longer runs. */
-#define CHUNK_BITS_SEVERAL (4 * PIPELINE_BITS)
+/* Positions of a batch; where there are several keys more, for longer runs. */
+#define BATCH_BITS_SEVERAL (4 * PIPELINE_BITS)
 
 /* Values of a digest, of those hashes that filters of several links may have: spec.c, check_links. */
 #define VALUES 2u
@@ -42,7 +42,7 @@ static bool has_several_runs(const struct walk *walk, const struct link *first)
     return walk->links > 1 || is_segmented(first);
 }
 
-/* ---- A chunk of items ------------------------------------------------------------ */
+/* ---- A batch of items ------------------------------------------------------------ */
 
 static int compare(const void *a, const void *b)
 {
@@ -62,55 +62,55 @@ void pipeline_index(const struct walk *walk, const struct run *run)
     if (!has_one_item(walk))
         return;
     const struct hasher hasher = positions_hasher(walk->in[run->link].link->spec);
-    (void)hasher_offsets(&hasher, walk->chunk.values, walk->chunk.bits);
+    (void)hasher_offsets(&hasher, walk->batch.values, walk->batch.bits);
 }
 
 /* Takes the next items; or the next link for the same ones, which are digested once. Those of one segment keep their
  * order: one that comes twice is new the first time. */
-static void fill_chunk(struct walk *walk)
+static void fill_batch(struct walk *walk)
 {
-    struct chunk *chunk = &walk->chunk;
+    struct batch *batch = &walk->batch;
 
-    if (chunk->end == chunk->base || ++chunk->link == walk->links) {
-        chunk->link = 0;
-        chunk->base = chunk->end;
-        chunk->end += least(walk->n - chunk->end, walk->chunk_items);
+    if (batch->end == batch->base || ++batch->link == walk->links) {
+        batch->link = 0;
+        batch->base = batch->end;
+        batch->end += least(walk->n - batch->end, walk->batch_items);
     }
-    chunk->items = chunk->next = 0;
-    const struct link *link = walk->in[chunk->link].link;
+    batch->items = batch->next = 0;
+    const struct link *link = walk->in[batch->link].link;
     const struct hasher hasher = positions_hasher(link->spec);
-    const uint32_t k = link->spec->hashes, count = (uint32_t)(chunk->end - chunk->base);
+    const uint32_t k = link->spec->hashes, count = (uint32_t)(batch->end - batch->base);
 
     for (uint32_t i = 0; i < count; i++) {
-        const hibloom_item *item = &walk->items[chunk->base + i];
+        const hibloom_item *item = &walk->items[batch->base + i];
         if (positions_count(link->spec, item->len) == 0) { /* it has no bits: none to be new, yet it is not found */
             if (!walk->encoding->sets)
-                flags_set(walk->missing, chunk->link * walk->n + chunk->base + i);
+                flags_set(walk->missing, batch->link * walk->n + batch->base + i);
             continue;
         }
-        uint64_t *const bits = chunk->bits + (size_t)chunk->items * k, *const values = &chunk->values[VALUES * i];
-        if (walk->links > 1 && chunk->link == 0)
+        uint64_t *const bits = batch->bits + (size_t)batch->items * k, *const values = &batch->values[VALUES * i];
+        if (walk->links > 1 && batch->link == 0)
             hasher.digest(&hasher, item->data, item->len, values);
         const uint64_t segment = walk->links > 1 ? hasher_offsets(&hasher, values, bits)
                                                  : hasher.indexes(&hasher, item->data, item->len, bits);
-        chunk->at[i] = chunk->items;
-        chunk->order[chunk->items++] = segment << 32 | i;
+        batch->at[i] = batch->items;
+        batch->order[batch->items++] = segment << 32 | i;
     }
     if (is_segmented(link))
-        qsort(chunk->order, chunk->items, sizeof *chunk->order, compare);
+        qsort(batch->order, batch->items, sizeof *batch->order, compare);
 }
 
-/* Has the chunk links left to go through? */
+/* Has the batch links left to go through? */
 static bool has_links(const struct walk *walk)
 {
-    return walk->chunk.end > walk->chunk.base && walk->chunk.link + 1 < walk->links;
+    return walk->batch.end > walk->batch.base && walk->batch.link + 1 < walk->links;
 }
 
 static bool has_items(struct walk *walk)
 {
-    while (walk->chunk.next == walk->chunk.items && (walk->chunk.end < walk->n || has_links(walk)))
-        fill_chunk(walk);
-    return walk->chunk.next < walk->chunk.items;
+    while (walk->batch.next == walk->batch.items && (walk->batch.end < walk->n || has_links(walk)))
+        fill_batch(walk);
+    return walk->batch.next < walk->batch.items;
 }
 
 /* ---- A pipeline of them -------------------------------------------------------------- */
@@ -126,17 +126,17 @@ static bool is_full(const struct walk *walk, const struct pipeline *pipeline, si
 
 static void put_item(struct walk *walk, struct pipeline *pipeline, uint64_t place)
 {
-    const struct link *link = walk->in[walk->chunk.link].link;
+    const struct link *link = walk->in[walk->batch.link].link;
     const uint32_t k = link->spec->hashes, item = (uint32_t)place, segment = (uint32_t)(place >> 32);
     const size_t at = pipeline->used;
     struct run *run = &pipeline->run[pipeline->runs - (pipeline->runs > 0)];
 
-    if (pipeline->runs == 0 || run->segment != segment || run->link != walk->chunk.link) {
+    if (pipeline->runs == 0 || run->segment != segment || run->link != walk->batch.link) {
         run = &pipeline->run[pipeline->runs++];
-        *run = (struct run){.link = walk->chunk.link,
+        *run = (struct run){.link = walk->batch.link,
                             .segment = segment,
                             .first = pipeline->items,
-                            .bits = has_one_item(walk) ? walk->chunk.bits : pipeline->bits + at,
+                            .bits = has_one_item(walk) ? walk->batch.bits : pipeline->bits + at,
                             .known = pipeline->known + at,
                             .order = pipeline->order,
                             .from = pipeline->from,
@@ -144,10 +144,10 @@ static void put_item(struct walk *walk, struct pipeline *pipeline, uint64_t plac
                             .begins = walk->slice != NULL && encoding_begins_slice(link, walk->slice, segment)};
     }
     run->items++;
-    pipeline->item[pipeline->items++] = (uint32_t)(walk->chunk.base - pipeline->base) + item;
+    pipeline->item[pipeline->items++] = (uint32_t)(walk->batch.base - pipeline->base) + item;
     pipeline->used += k;
     if (!has_one_item(walk))
-        memcpy(pipeline->bits + at, walk->chunk.bits + (size_t)walk->chunk.at[item] * k, k * sizeof *pipeline->bits);
+        memcpy(pipeline->bits + at, walk->batch.bits + (size_t)walk->batch.at[item] * k, k * sizeof *pipeline->bits);
     memset(pipeline->known + at, BIT_UNKNOWN, k);
 }
 
@@ -167,22 +167,22 @@ static void sort_by_key(const struct link *link, struct run *run)
     run->from[0] = 0;
 }
 
-/* If a pipeline may hold several runs, they are of one chunk: then no key has two of them. */
+/* If a pipeline may hold several runs, they are of one batch: then no key has two of them. */
 bool pipeline_fill(struct walk *walk, struct pipeline *pipeline)
 {
-    const bool of_one_chunk = has_several_runs(walk, walk->in->link);
-    struct chunk *chunk = &walk->chunk;
+    const bool of_one_batch = has_several_runs(walk, walk->in->link);
+    struct batch *batch = &walk->batch;
     size_t bytes = 0;
 
     if (!has_items(walk))
         return false;
-    pipeline->base = chunk->base;
+    pipeline->base = batch->base;
     pipeline->items = pipeline->runs = pipeline->used = 0;
     do {
         const uint32_t runs = pipeline->runs;
-        put_item(walk, pipeline, chunk->order[chunk->next++]);
+        put_item(walk, pipeline, batch->order[batch->next++]);
         bytes += walk->item_bytes + (pipeline->runs - runs) * walk->guard_bytes;
-    } while (!is_full(walk, pipeline, bytes) && (!of_one_chunk || chunk->next < chunk->items || has_links(walk)) &&
+    } while (!is_full(walk, pipeline, bytes) && (!of_one_batch || batch->next < batch->items || has_links(walk)) &&
              has_items(walk));
     if (pipeline->order != NULL)
         sort_by_key(walk->in->link, pipeline->run);
@@ -191,8 +191,8 @@ bool pipeline_fill(struct walk *walk, struct pipeline *pipeline)
 
 /* ---- Memory ------------------------------------------------------------------------------------ */
 
-/* The most runs of a pipeline. With several segments or links it holds one run a key, all of one chunk. Else it holds one
- * run, whose items may come from two chunks. So no chunk ends in a short pipeline. */
+/* The most runs of a pipeline. With several segments or links it holds one run a key, all of one batch. Else it holds one
+ * run, whose items may come from two batches. So no batch ends in a short pipeline. */
 static size_t most_runs(const struct walk *walk, const struct link *first)
 {
     return has_several_runs(walk, first) ? least(walk->pipeline_items, walk->keys) : 1;
@@ -217,12 +217,12 @@ static void estimate(struct walk *walk, const struct link *first, const struct l
     /* the guards shall not be most of it */
     walk->pipeline_bytes = 4 * walk->guard_bytes > PIPELINE_BYTES ? 4 * walk->guard_bytes : PIPELINE_BYTES;
     walk->pipeline_items = (uint32_t)least(entries, (encoding->own_guard ? SCRIPT_BITS : PIPELINE_BITS) / k);
-    walk->chunk_items = (uint32_t)least(walk->n,
-                                        (has_several_runs(walk, first) ? CHUNK_BITS_SEVERAL : PIPELINE_BITS) / k);
+    walk->batch_items = (uint32_t)least(walk->n,
+                                        (has_several_runs(walk, first) ? BATCH_BITS_SEVERAL : PIPELINE_BITS) / k);
     const size_t bytes = entries *
                              (walk->item_bytes > encoding->answer_bytes ? walk->item_bytes : encoding->answer_bytes) +
                          most_runs(walk, first) * walk->guard_bytes;
-    const bool one = bytes < PIPELINE_BYTES_LEAST && entries <= walk->pipeline_items && walk->n <= walk->chunk_items;
+    const bool one = bytes < PIPELINE_BYTES_LEAST && entries <= walk->pipeline_items && walk->n <= walk->batch_items;
     walk->pipelined = one ? 1 : WALK_PIPELINES; /* one that is not full has all */
     walk->together = one && !encoding->sets && !walk_by_key(walk) && !encoding->once && !first->server->clustered;
 }
@@ -255,10 +255,10 @@ static size_t lay_out(struct walk *walk, const struct link *first, uint32_t k, b
 
     walk->in = take_array_of(memory, &used, walk->links, sizeof *walk->in);
     walk->pipelines = take_array_of(memory, &used, walk->pipelined, sizeof *walk->pipelines);
-    walk->chunk.values = take_array_of(memory, &used, walk->links > 1 ? walk->chunk_items * VALUES : 0,
-                                       sizeof *walk->chunk.values);
-    walk->chunk.bits = take_array_of(memory, &used, walk->chunk_items * k, sizeof *walk->chunk.bits);
-    walk->chunk.order = take_array_of(memory, &used, walk->chunk_items, sizeof *walk->chunk.order);
+    walk->batch.values = take_array_of(memory, &used, walk->links > 1 ? walk->batch_items * VALUES : 0,
+                                       sizeof *walk->batch.values);
+    walk->batch.bits = take_array_of(memory, &used, walk->batch_items * k, sizeof *walk->batch.bits);
+    walk->batch.order = take_array_of(memory, &used, walk->batch_items, sizeof *walk->batch.order);
     for (unsigned w = 0; w < walk->pipelined; w++) {
         of.bits = take_array_of(memory, &used, has_one_item(walk) ? 0 : items * k, sizeof *of.bits);
         of.run = take_array_of(memory, &used, runs, sizeof *of.run);
@@ -271,7 +271,7 @@ static size_t lay_out(struct walk *walk, const struct link *first, uint32_t k, b
         if (memory != NULL)
             walk->pipelines[w] = of;
     }
-    walk->chunk.at = take_array_of(memory, &used, walk->chunk_items, sizeof *walk->chunk.at);
+    walk->batch.at = take_array_of(memory, &used, walk->batch_items, sizeof *walk->batch.at);
     walk->missing = answers ? take_flags(memory, &used, walk->n * walk->links) : NULL;
     walk->late = may_be_late ? take_flags(memory, &used, walk->n) : NULL;
     return used;

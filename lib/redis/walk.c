@@ -1,6 +1,6 @@
 /* walk.c: add, contains and remove, from items to commands and back. See walk.h.
  *
- *   items -> chunk -> pipeline (pipeline.c)
+ *   items -> batch -> pipeline (pipeline.c)
  *         -> its commands, those of two pipelines on their way at once
  *   bits  <- answers of a pipeline, good if its guards are
  *
@@ -393,8 +393,8 @@ static void redo(struct task *task)
     walk->talk.cleaning = task->cleans = false;
     walk->talk.diagnose = NULL;
     walk->talk.step = walk->encoding->sets ? start_add : start;
-    walk->chunk.base = walk->chunk.end = 0;
-    walk->chunk.link = walk->chunk.items = walk->chunk.next = 0;
+    walk->batch.base = walk->batch.end = 0;
+    walk->batch.link = walk->batch.items = walk->batch.next = 0;
     walk->started = false;
     for (unsigned w = 0; w < walk->pipelined; w++)
         walk->pipelines[w].items = walk->pipelines[w].runs = 0;

@@ -13,8 +13,8 @@
 #include "redis/encoding.h"
 #include "redis/guard.h"
 
-/* Some items on their way: written, and not answered yet. The items of a call nest. A chunk is hashed at a time. A pipeline
- * is sent at a time, and may go on in the next chunk. A run of it lies in one key of one link (encoding.h). */
+/* Some items on their way: written, and not answered yet. The items of a call nest. A batch is hashed at a time. A pipeline
+ * is sent at a time, and may go on in the next batch. A run of it lies in one key of one link (encoding.h). */
 struct pipeline {
     size_t base; /* the item that `item` counts from */
     uint32_t items, runs;
@@ -29,9 +29,9 @@ struct pipeline {
     uint32_t *answers;     /* likewise: replies to its commands, the guards' not counted */
 };
 
-/* Items that are hashed at a time, for one link after the other. (A chunk of a sieve is more: one walk, or several.) Items of
- * one segment stand together and share its guard. */
-struct chunk {
+/* Items that are hashed at a time, for one link after the other. Those of one segment stand together and share its
+ * guard. */
+struct batch {
     size_t base, end; /* in the items of the call */
     uint32_t link;
     uint32_t items, next;
@@ -61,14 +61,14 @@ struct walk {
     const struct encoding *encoding;
     const hibloom_item *items;
     size_t n;
-    void *memory;           /* all that follows, and the arrays of chunk and pipelines, lie in it: */
+    void *memory;           /* all that follows, and the arrays of batch and pipelines, lie in it: */
     unsigned char *missing; /* flags, link after link: not all its bits were set; NULL: nobody asks */
     unsigned char *late;    /* flags: it was not set, see run.late; NULL: that cannot be */
     struct walk_link *in;
     struct pipeline *pipelines;
-    struct chunk chunk;
+    struct batch batch;
     size_t item_bytes, guard_bytes, pipeline_bytes; /* of commands */
-    uint32_t pipeline_items, chunk_items;           /* at most */
+    uint32_t pipeline_items, batch_items;           /* at most */
     uint32_t before;                                /* replies of guards in front of those of items */
     uint32_t links, keys;                           /* keys: of all links */
     uint32_t undo_at;                               /* the key where undoing is */
