@@ -11,37 +11,37 @@
 #include <string.h>
 
 /* If the command may have been carried out before, that may have set a bit that is set now. */
-static void note_bit(struct task *task, struct run *run, size_t at, long long value, bool repeated)
+static void note_bit(struct task *task, struct pack *pack, size_t at, long long value, bool repeated)
 {
     if (value != 0 && value != 1)
         task_unexpected(task);
     else if (value == 0 || !repeated)
-        run->known[at] = value == 0 ? BIT_WAS_UNSET : BIT_WAS_SET;
+        pack->known[at] = value == 0 ? BIT_WAS_UNSET : BIT_WAS_SET;
     else
-        run->known[at] = BIT_UNKNOWN;
+        pack->known[at] = BIT_UNKNOWN;
 }
 
 /* Is a reply of type `type`? If it is a refusal, `count` bits from `at` on were not set. */
-static inline bool expect(struct task *task, struct run *run, uint32_t i, size_t at, size_t count, int type,
+static inline bool expect(struct task *task, struct pack *pack, uint32_t i, size_t at, size_t count, int type,
                           const struct reply *reply)
 {
     if (task_expect(task, reply, type, i))
         return true;
     if (reply->type == REDIS_REPLY_ERROR && !reply->repeated)
-        memset(run->known + at, BIT_WAS_SET, count);
+        memset(pack->known + at, BIT_WAS_SET, count);
     return false;
 }
 
 /* ---- SETBIT, GETBIT ------------------------------------------------------------ */
 
-/* The commands are the same up to their bit. Spanning: there is a bit of the run in the key. */
+/* The commands are the same up to their bit. Spanning: there is a bit of the pack in the key. */
 static void ask_bits(const struct encoding *encoding, const struct link *link, struct commands *out,
-                     struct argument key, const struct run *run, uint32_t i)
+                     struct argument key, const struct pack *pack, uint32_t i)
 {
-    const uint32_t *const order = run->order != NULL ? run->order + run->from[i] : NULL;
+    const uint32_t *const order = pack->order != NULL ? pack->order + pack->from[i] : NULL;
     const size_t step = encoding->each_key ? link->spec->hashes : 1, begin = out->len;
-    const uint64_t *bit = run->bits + (encoding->each_key ? i : 0);
-    const size_t count = order != NULL ? run->from[i + 1] - run->from[i] : run->items * link->spec->hashes / step;
+    const uint64_t *bit = pack->bits + (encoding->each_key ? i : 0);
+    const size_t count = order != NULL ? pack->from[i + 1] - pack->from[i] : pack->items * link->spec->hashes / step;
 
     command_start(out, encoding->sets ? 4 : 3, encoding->sets ? "SETBIT" : "GETBIT");
     command_argument(out, key);
@@ -49,16 +49,16 @@ static void ask_bits(const struct encoding *encoding, const struct link *link, s
     for (size_t n = 0; n < count; n++, bit += step) {
         if (n > 0)
             command_repeat(out, begin, same);
-        command_number(out, order != NULL ? run->bits[order[n]] % SPEC_SPAN_BITS : *bit);
+        command_number(out, order != NULL ? pack->bits[order[n]] % SPEC_SPAN_BITS : *bit);
         if (encoding->sets)
             command_literal(out, "$1\r\n1\r\n");
     }
 }
 
-static void take_bit(struct task *task, struct run *run, uint32_t i, size_t at, const struct reply *reply)
+static void take_bit(struct task *task, struct pack *pack, uint32_t i, size_t at, const struct reply *reply)
 {
-    if (expect(task, run, i, at, 1, REDIS_REPLY_INTEGER, reply))
-        note_bit(task, run, at, reply->integers[0], reply->repeated);
+    if (expect(task, pack, i, at, 1, REDIS_REPLY_INTEGER, reply))
+        note_bit(task, pack, at, reply->integers[0], reply->repeated);
 }
 
 /* ---- BITFIELD key SET u1 bit 1 ..., or GET u1 bit ...; counters: GET u4 offset ... ------ */
@@ -76,16 +76,16 @@ uint32_t encoding_bitfield_items(uint32_t k)
 }
 
 static void ask_bitfield(const struct encoding *encoding, const struct link *link, struct commands *out,
-                         struct argument key, const struct run *run, uint32_t segment)
+                         struct argument key, const struct pack *pack, uint32_t segment)
 {
-    const uint64_t *bits = run->bits;
+    const uint64_t *bits = pack->bits;
     const bool sets = encoding->sets, writes = sets || link->server->lacks_bitfield_ro;
     const uint32_t k = link->spec->hashes, width = spec_width(link->spec);
     char part[] = "$3\r\nGET\r\n$2\r\nu1\r\n"; /* written once: there are many */
 
     memcpy(part + 4, sets ? "SET" : "GET", 3);
     part[14] = (char)('0' + width);
-    for (size_t left = (size_t)run->items * k, count; left > 0; left -= count) {
+    for (size_t left = (size_t)pack->items * k, count; left > 0; left -= count) {
         count = bitfield_bits(k, left);
         command_start(out, 2 + (sets ? 4 : 3) * count, writes ? "BITFIELD" : "BITFIELD_RO");
         command_argument(out, key);
@@ -98,20 +98,20 @@ static void ask_bitfield(const struct encoding *encoding, const struct link *lin
     }
 }
 
-static void take_array(struct task *task, struct run *run, uint32_t i, size_t at, const struct reply *reply)
+static void take_array(struct task *task, struct pack *pack, uint32_t i, size_t at, const struct reply *reply)
 {
     const uint32_t k = task->link->spec->hashes;
-    const size_t count = bitfield_bits(k, (size_t)run->items * k - at);
+    const size_t count = bitfield_bits(k, (size_t)pack->items * k - at);
     const long long full = (1LL << spec_width(task->link->spec)) - 1;
 
-    if (!expect(task, run, i, at, count, REDIS_REPLY_ARRAY, reply))
+    if (!expect(task, pack, i, at, count, REDIS_REPLY_ARRAY, reply))
         return;
     if (reply->count != count)
         task_unexpected(task);
     else
         for (size_t bit = 0; bit < count; bit++) {
             const long long value = reply->integers[bit];
-            note_bit(task, run, at + bit, value > 1 && value <= full ? 1 : value, reply->repeated);
+            note_bit(task, pack, at + bit, value > 1 && value <= full ? 1 : value, reply->repeated);
         }
 }
 
@@ -121,17 +121,17 @@ static void take_array(struct task *task, struct run *run, uint32_t i, size_t at
 #define BLOCK_ANSWER (BLOCK_BYTES + 7) /* $64\r\n ... \r\n */
 
 static void ask_block(const struct encoding *encoding, const struct link *link, struct commands *out,
-                      struct argument key, const struct run *run, uint32_t segment)
+                      struct argument key, const struct pack *pack, uint32_t segment)
 {
-    const uint64_t *bits = run->bits;
+    const uint64_t *bits = pack->bits;
 
-    for (uint32_t items = run->items; items > 0; items--, bits += link->spec->hashes)
+    for (uint32_t items = pack->items; items > 0; items--, bits += link->spec->hashes)
         command_getrange(out, key, *bits / SPEC_BLOCK_BITS * BLOCK_BYTES, BLOCK_BYTES);
 }
 
 /* A short block is in a key that the guard will find lost, or in a bare bitmap. The latter ends
  * with its last set bit. */
-static void take_block(struct task *task, struct run *run, uint32_t i, size_t at, const struct reply *reply)
+static void take_block(struct task *task, struct pack *pack, uint32_t i, size_t at, const struct reply *reply)
 {
     if (!task_expect(task, reply, REDIS_REPLY_STRING, i))
         return;
@@ -139,13 +139,13 @@ static void take_block(struct task *task, struct run *run, uint32_t i, size_t at
         task_unexpected(task);
         return;
     }
-    run->cut = run->cut || (reply->text_len < BLOCK_BYTES && !task->link->bare);
-    memset(run->known + at, BIT_UNKNOWN, task->link->spec->hashes);
+    pack->cut = pack->cut || (reply->text_len < BLOCK_BYTES && !task->link->bare);
+    memset(pack->known + at, BIT_UNKNOWN, task->link->spec->hashes);
     for (const size_t end = at + task->link->spec->hashes; at < end; at++) {
-        const uint64_t bit = run->bits[at] % SPEC_BLOCK_BITS;
+        const uint64_t bit = pack->bits[at] % SPEC_BLOCK_BITS;
         if (bit / 8 < reply->text_len && ((unsigned char)reply->text[bit / 8] & 0x80u >> bit % 8) != 0)
             continue;
-        run->known[at] = BIT_WAS_UNSET; /* one will do */
+        pack->known[at] = BIT_WAS_UNSET; /* one will do */
         return;
     }
 }
@@ -154,10 +154,10 @@ static void take_block(struct task *task, struct run *run, uint32_t i, size_t at
 
 /* A counter beside the key is right whatever is lost: a second sending finds the bits set. */
 static void ask_script(const struct encoding *encoding, const struct link *link, struct commands *out,
-                       struct argument key, const struct run *run, uint32_t i)
+                       struct argument key, const struct pack *pack, uint32_t i)
 {
     const bool counted = keys_have_counter(link->spec);
-    const size_t bits = (size_t)run->items * link->spec->hashes;
+    const size_t bits = (size_t)pack->items * link->spec->hashes;
     char name[KEYS_SIZE];
 
     script_start(out, counted ? SCRIPT_SET_COUNTED : SCRIPT_SET, link->count + counted, 1 + bits);
@@ -167,41 +167,41 @@ static void ask_script(const struct encoding *encoding, const struct link *link,
         command_argument(out, (struct argument){name, keys_beside(name, link)});
     command_number(out, counted ? link->spec->hashes : spec_is_spanning(link->spec) ? SPEC_SPAN_BITS : 0);
     for (size_t at = 0; at < bits; at++)
-        command_number(out, run->bits[at]);
+        command_number(out, pack->bits[at]);
 }
 
 /* The digits are in `known`, which is as long: there they were put as they came. */
-static void take_digits(struct task *task, struct run *run, uint32_t i, size_t at, const struct reply *reply)
+static void take_digits(struct task *task, struct pack *pack, uint32_t i, size_t at, const struct reply *reply)
 {
-    const size_t count = (size_t)run->items * task->link->spec->hashes;
+    const size_t count = (size_t)pack->items * task->link->spec->hashes;
 
-    if (!expect(task, run, i, at, count, REDIS_REPLY_STRING, reply))
+    if (!expect(task, pack, i, at, count, REDIS_REPLY_STRING, reply))
         return;
     if (reply->text_len != count)
         task_unexpected(task);
     else
         for (; at < count; at++)
-            note_bit(task, run, at, (long long)run->known[at] - '0', reply->repeated);
+            note_bit(task, pack, at, (long long)pack->known[at] - '0', reply->repeated);
 }
 
 /* ---- Counters, by a script that begins with the guard ----------------------------------- */
 
 static void ask_count(const struct encoding *encoding, const struct link *link, struct commands *out,
-                      struct argument key, const struct run *run, uint32_t i)
+                      struct argument key, const struct pack *pack, uint32_t i)
 {
-    const uint64_t *bits = run->bits;
+    const uint64_t *bits = pack->bits;
     const uint32_t k = link->spec->hashes, width = spec_width(link->spec);
     uint64_t at[HIBLOOM_HASHES_MAX];
 
     script_start(out, encoding->once ? SCRIPT_COUNT_DOWN : SCRIPT_COUNT_UP, 1,
-                 4 + encoding->once + (size_t)run->items * k);
+                 4 + encoding->once + (size_t)pack->items * k);
     command_argument(out, key);
     link_expect(out, link, i, RECORD_IDENTITY);
     command_counter_type(out, width);
     command_number(out, k);
     if (encoding->once)
         command_number(out, link->keys[i].epoch);
-    for (uint32_t items = run->items; items > 0; items--, bits += k) {
+    for (uint32_t items = pack->items; items > 0; items--, bits += k) {
         memcpy(at, bits, k * sizeof *at);
         counters_drop_repeated(at, k, UINT64_MAX);
         for (uint32_t c = 0; c < k; c++)
@@ -214,19 +214,19 @@ static void ask_count(const struct encoding *encoding, const struct link *link, 
 
 /* The digits are in `known`, one an item. They are spread from the last one on. '1': of an add the item is new, of a
  * remove it was in. */
-static void take_counted(struct task *task, struct run *run, uint32_t i, size_t at, const struct reply *reply)
+static void take_counted(struct task *task, struct pack *pack, uint32_t i, size_t at, const struct reply *reply)
 {
     const size_t k = task->link->spec->hashes;
 
     if (!task_expect(task, reply, REDIS_REPLY_STRING, i))
         return;
-    if (reply->text_len != run->items) {
+    if (reply->text_len != pack->items) {
         task_unexpected(task);
         return;
     }
-    for (size_t item = run->items; item-- > 0;) {
-        const bool yes = run->known[item] == '1', unset = yes == task->adds;
-        memset(run->known + item * k, unset ? BIT_WAS_UNSET : reply->repeated ? BIT_UNKNOWN : BIT_WAS_SET, k);
+    for (size_t item = pack->items; item-- > 0;) {
+        const bool yes = pack->known[item] == '1', unset = yes == task->adds;
+        memset(pack->known + item * k, unset ? BIT_WAS_UNSET : reply->repeated ? BIT_UNKNOWN : BIT_WAS_SET, k);
     }
 }
 
@@ -274,12 +274,12 @@ bool encoding_begins_slice(const struct link *link, const struct slice_add *slic
 }
 
 static void ask_slice(const struct encoding *encoding, const struct link *link, struct commands *out,
-                      struct argument key, const struct run *run, uint32_t i)
+                      struct argument key, const struct pack *pack, uint32_t i)
 {
     const struct spec *spec = link->spec;
-    const struct slice_add *slice = run->slice;
+    const struct slice_add *slice = pack->slice;
     const uint32_t further = (slice->window != NULL ? spec->slices : 0) + asks_begun(link, slice, i);
-    const size_t count = run->begins ? 0 : (size_t)run->items * spec->hashes;
+    const size_t count = pack->begins ? 0 : (size_t)pack->items * spec->hashes;
 
     script_start(out, SCRIPT_SLICE, 1 + further, 7 + 2 * further + count);
     command_argument(out, key);
@@ -292,11 +292,11 @@ static void ask_slice(const struct encoding *encoding, const struct link *link, 
     command_number(out, period_end_us(spec, slice->period));
     ask_furthers(link, out, slice, i, false);
     for (size_t at = 0; at < count; at++)
-        command_number(out, run->bits[at]);
+        command_number(out, pack->bits[at]);
 }
 
 /* The present time and epoch. If it was sent twice, the first sending may have set the bits. */
-static void take_late(struct task *task, struct run *run, uint32_t i, const struct reply *reply)
+static void take_late(struct task *task, struct pack *pack, uint32_t i, const struct reply *reply)
 {
     const char *space = strchr(reply->text, ' ');
     uint64_t us, epoch;
@@ -307,24 +307,24 @@ static void take_late(struct task *task, struct run *run, uint32_t i, const stru
         (void)task_expect(task, reply, REDIS_REPLY_STRING, i);
         return;
     }
-    run->slice->clock_us = us;
+    pack->slice->clock_us = us;
     link_note_epoch(task->link, i, epoch);
-    run->late = true;
-    memset(run->known, reply->repeated && !run->begins ? BIT_UNKNOWN : BIT_WAS_SET,
-           (size_t)run->items * task->link->spec->hashes);
+    pack->late = true;
+    memset(pack->known, reply->repeated && !pack->begins ? BIT_UNKNOWN : BIT_WAS_SET,
+           (size_t)pack->items * task->link->spec->hashes);
 }
 
 /* A set tells the key's period, too. An add after a clock has stepped back goes on in this
  * period. */
-static void take_slice(struct task *task, struct run *run, uint32_t i, size_t at, const struct reply *reply)
+static void take_slice(struct task *task, struct pack *pack, uint32_t i, size_t at, const struct reply *reply)
 {
-    const uint64_t first = period_epoch(task->link->spec, run->slice->period);
+    const uint64_t first = period_epoch(task->link->spec, pack->slice->period);
 
     if (reply->type == REDIS_REPLY_STATUS) {
-        take_late(task, run, i, reply);
+        take_late(task, pack, i, reply);
         return;
     }
-    take_digits(task, run, i, at, reply);
+    take_digits(task, pack, i, at, reply);
     if (reply->type == REDIS_REPLY_STRING && task->link->keys[i].epoch < first)
         link_note_epoch(task->link, i, first);
 }

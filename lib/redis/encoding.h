@@ -13,7 +13,7 @@
  *   count             counters: a script on one key, which begins with the guard. So nothing is
  *                     ever written into another filter, and has to be taken back
  *
- * A run is what of a pipeline (walk.h) lies in one key; partitioned or spanning: all of it. */
+ * A pack is what of a pipeline (walk.h) lies in one key; partitioned or spanning: all of it. */
 #ifndef HIBLOOM_ENCODING_H
 #define HIBLOOM_ENCODING_H
 
@@ -33,7 +33,7 @@ struct slice_add {
     uint64_t looked; /* how many `clears` of this one were known as the call looked in all of them */
 };
 
-struct run {
+struct pack {
     uint32_t link; /* number among the links of the walk */
     uint32_t segment;
     uint32_t items, first; /* how many, and where they begin in the pipeline */
@@ -60,15 +60,15 @@ struct encoding {
     uint8_t bit_bytes;    /* of commands for a bit, without its offset and key; about */
     uint8_t item_bytes;   /* of commands for an item beside those */
     uint8_t answer_bytes; /* an item, where that is more than its commands; else 0 */
-    /* Writes the commands for a run on a key, which is number i; without each_key, the segment. */
+    /* Writes the commands for a pack on a key, which is number i; without each_key, the segment. */
     void (*ask)(const struct encoding *, const struct link *, struct commands *, struct argument key,
-                const struct run *, uint32_t i);
-    /* Takes the reply for the run's bits from `at` on, on key i; without each_key, i is the segment. */
-    void (*take)(struct task *, struct run *, uint32_t i, size_t at, const struct reply *);
+                const struct pack *, uint32_t i);
+    /* Takes the reply for the pack's bits from `at` on, on key i; without each_key, i is the segment. */
+    void (*take)(struct task *, struct pack *, uint32_t i, size_t at, const struct reply *);
 };
 
 /* Was that key of a slice not known to be one of the period as the call looked? Then no bit goes to it: it is only made
- * one, by run.begins. */
+ * one, by pack.begins. */
 bool encoding_begins_slice(const struct link *, const struct slice_add *, uint32_t i);
 
 /* The encoding to add, exact if the caller asks for is_new; and to look. */

@@ -21,7 +21,7 @@
 
 #define SCRIPT_BYTES 1600u /* of one that counts; about */
 
-/* Positions of a batch; where there are several keys more, for longer runs. */
+/* Positions of a batch; where there are several keys more, for more items a pack. */
 #define BATCH_BITS_SEVERAL (4 * PIPELINE_BITS)
 
 /* Values of a digest, of those hashes that filters of several links may have: spec.c, check_links. */
@@ -37,7 +37,7 @@ static bool is_segmented(const struct link *link)
     return spec_segments(link->spec) > 1;
 }
 
-static bool has_several_runs(const struct walk *walk, const struct link *first)
+static bool has_several_packs(const struct walk *walk, const struct link *first)
 {
     return walk->links > 1 || is_segmented(first);
 }
@@ -57,11 +57,11 @@ static bool has_one_item(const struct walk *walk)
     return walk->n == 1 && (walk->links == 1 || walk->encoding->answer_bytes == 0);
 }
 
-void pipeline_index(const struct walk *walk, const struct run *run)
+void pipeline_index(const struct walk *walk, const struct pack *pack)
 {
     if (!has_one_item(walk))
         return;
-    const struct hasher hasher = positions_hasher(walk->in[run->link].link->spec);
+    const struct hasher hasher = positions_hasher(walk->in[pack->link].link->spec);
     (void)hasher_offsets(&hasher, walk->batch.values, walk->batch.bits);
 }
 
@@ -129,21 +129,21 @@ static void put_item(struct walk *walk, struct pipeline *pipeline, uint64_t plac
     const struct link *link = walk->in[walk->batch.link].link;
     const uint32_t k = link->spec->hashes, item = (uint32_t)place, segment = (uint32_t)(place >> 32);
     const size_t at = pipeline->used;
-    struct run *run = &pipeline->run[pipeline->runs - (pipeline->runs > 0)];
+    struct pack *pack = &pipeline->pack[pipeline->packs - (pipeline->packs > 0)];
 
-    if (pipeline->runs == 0 || run->segment != segment || run->link != walk->batch.link) {
-        run = &pipeline->run[pipeline->runs++];
-        *run = (struct run){.link = walk->batch.link,
-                            .segment = segment,
-                            .first = pipeline->items,
-                            .bits = has_one_item(walk) ? walk->batch.bits : pipeline->bits + at,
-                            .known = pipeline->known + at,
-                            .order = pipeline->order,
-                            .from = pipeline->from,
-                            .slice = walk->slice,
-                            .begins = walk->slice != NULL && encoding_begins_slice(link, walk->slice, segment)};
+    if (pipeline->packs == 0 || pack->segment != segment || pack->link != walk->batch.link) {
+        pack = &pipeline->pack[pipeline->packs++];
+        *pack = (struct pack){.link = walk->batch.link,
+                              .segment = segment,
+                              .first = pipeline->items,
+                              .bits = has_one_item(walk) ? walk->batch.bits : pipeline->bits + at,
+                              .known = pipeline->known + at,
+                              .order = pipeline->order,
+                              .from = pipeline->from,
+                              .slice = walk->slice,
+                              .begins = walk->slice != NULL && encoding_begins_slice(link, walk->slice, segment)};
     }
-    run->items++;
+    pack->items++;
     pipeline->item[pipeline->items++] = (uint32_t)(walk->batch.base - pipeline->base) + item;
     pipeline->used += k;
     if (!has_one_item(walk))
@@ -152,50 +152,50 @@ static void put_item(struct walk *walk, struct pipeline *pipeline, uint64_t plac
 }
 
 /* Spanning: sorts the numbers of the bits by the bits' keys. */
-static void sort_by_key(const struct link *link, struct run *run)
+static void sort_by_key(const struct link *link, struct pack *pack)
 {
-    const uint32_t keys = link->count, bits = run->items * link->spec->hashes;
+    const uint32_t keys = link->count, bits = pack->items * link->spec->hashes;
 
-    memset(run->from, 0, (keys + 1) * sizeof *run->from);
+    memset(pack->from, 0, (keys + 1) * sizeof *pack->from);
     for (uint32_t at = 0; at < bits; at++)
-        run->from[run->bits[at] / SPEC_SPAN_BITS + 1]++;
+        pack->from[pack->bits[at] / SPEC_SPAN_BITS + 1]++;
     for (uint32_t key = 0; key < keys; key++)
-        run->from[key + 1] += run->from[key];
+        pack->from[key + 1] += pack->from[key];
     for (uint32_t at = 0; at < bits; at++)
-        run->order[run->from[run->bits[at] / SPEC_SPAN_BITS]++] = at;
-    memmove(run->from + 1, run->from, keys * sizeof *run->from); /* each has come to the next one's begin */
-    run->from[0] = 0;
+        pack->order[pack->from[pack->bits[at] / SPEC_SPAN_BITS]++] = at;
+    memmove(pack->from + 1, pack->from, keys * sizeof *pack->from); /* each has come to the next one's begin */
+    pack->from[0] = 0;
 }
 
-/* If a pipeline may hold several runs, they are of one batch: then no key has two of them. */
+/* If a pipeline may hold several packs, they are of one batch: then no key has two of them. */
 bool pipeline_fill(struct walk *walk, struct pipeline *pipeline)
 {
-    const bool of_one_batch = has_several_runs(walk, walk->in->link);
+    const bool of_one_batch = has_several_packs(walk, walk->in->link);
     struct batch *batch = &walk->batch;
     size_t bytes = 0;
 
     if (!has_items(walk))
         return false;
     pipeline->base = batch->base;
-    pipeline->items = pipeline->runs = pipeline->used = 0;
+    pipeline->items = pipeline->packs = pipeline->used = 0;
     do {
-        const uint32_t runs = pipeline->runs;
+        const uint32_t packs = pipeline->packs;
         put_item(walk, pipeline, batch->order[batch->next++]);
-        bytes += walk->item_bytes + (pipeline->runs - runs) * walk->guard_bytes;
+        bytes += walk->item_bytes + (pipeline->packs - packs) * walk->guard_bytes;
     } while (!is_full(walk, pipeline, bytes) && (!of_one_batch || batch->next < batch->items || has_links(walk)) &&
              has_items(walk));
     if (pipeline->order != NULL)
-        sort_by_key(walk->in->link, pipeline->run);
+        sort_by_key(walk->in->link, pipeline->pack);
     return true;
 }
 
 /* ---- Memory ------------------------------------------------------------------------------------ */
 
-/* The most runs of a pipeline. With several segments or links it holds one run a key, all of one batch. Else it holds one
- * run, whose items may come from two batches. So no batch ends in a short pipeline. */
-static size_t most_runs(const struct walk *walk, const struct link *first)
+/* The most packs of a pipeline. With several segments or links it holds one pack a key, all of one batch. Else it holds
+ * one pack, whose items may come from two batches. So no batch ends in a short pipeline. */
+static size_t most_packs(const struct walk *walk, const struct link *first)
 {
-    return has_several_runs(walk, first) ? least(walk->pipeline_items, walk->keys) : 1;
+    return has_several_packs(walk, first) ? least(walk->pipeline_items, walk->keys) : 1;
 }
 
 /* Estimates by the encoding's figures for a bit and an item, and by the digits of key and offset. These are the last
@@ -218,10 +218,10 @@ static void estimate(struct walk *walk, const struct link *first, const struct l
     walk->pipeline_bytes = 4 * walk->guard_bytes > PIPELINE_BYTES ? 4 * walk->guard_bytes : PIPELINE_BYTES;
     walk->pipeline_items = (uint32_t)least(entries, (encoding->own_guard ? SCRIPT_BITS : PIPELINE_BITS) / k);
     walk->batch_items = (uint32_t)least(walk->n,
-                                        (has_several_runs(walk, first) ? BATCH_BITS_SEVERAL : PIPELINE_BITS) / k);
+                                        (has_several_packs(walk, first) ? BATCH_BITS_SEVERAL : PIPELINE_BITS) / k);
     const size_t bytes = entries *
                              (walk->item_bytes > encoding->answer_bytes ? walk->item_bytes : encoding->answer_bytes) +
-                         most_runs(walk, first) * walk->guard_bytes;
+                         most_packs(walk, first) * walk->guard_bytes;
     const bool one = bytes < PIPELINE_BYTES_LEAST && entries <= walk->pipeline_items && walk->n <= walk->batch_items;
     walk->pipelined = one ? 1 : WALK_PIPELINES; /* one that is not full has all */
     walk->together = one && !encoding->sets && !walk_by_key(walk) && !encoding->once && !first->server->clustered;
@@ -247,7 +247,7 @@ static unsigned char *take_flags(unsigned char *memory, size_t *used, size_t cou
 
 static size_t lay_out(struct walk *walk, const struct link *first, uint32_t k, bool answers, unsigned char *memory)
 {
-    const size_t items = walk->pipeline_items, runs = most_runs(walk, first);
+    const size_t items = walk->pipeline_items, packs = most_packs(walk, first);
     const bool spanning = spec_is_spanning(first->spec);
     const bool may_be_late = walk->encoding->sets && first->spec->window != 0;
     struct pipeline of = {.base = 0};
@@ -261,7 +261,7 @@ static size_t lay_out(struct walk *walk, const struct link *first, uint32_t k, b
     walk->batch.order = take_array_of(memory, &used, walk->batch_items, sizeof *walk->batch.order);
     for (unsigned w = 0; w < walk->pipelined; w++) {
         of.bits = take_array_of(memory, &used, has_one_item(walk) ? 0 : items * k, sizeof *of.bits);
-        of.run = take_array_of(memory, &used, runs, sizeof *of.run);
+        of.pack = take_array_of(memory, &used, packs, sizeof *of.pack);
         of.item = take_array_of(memory, &used, items, sizeof *of.item);
         of.answers = take_array_of(memory, &used, walk->keys, sizeof *of.answers);
         of.order = spanning ? take_array_of(memory, &used, items * k, sizeof *of.order) : NULL;

@@ -21,7 +21,7 @@
  *     redis/sieve                        it is one walk; or its items go chunk by chunk, and plain, growing and window
  *                                        say to which links
  *     redis/walk, pipeline, bulk         a chunk becomes pipelines, or whole bitmaps are read
- *     redis/encoding, guard              the commands of a run, and the guard behind them
+ *     redis/encoding, guard              the commands of a pack, and the guard behind them
  *     net/flights/events, dispatch, node each exchange waits at its server's node, and once more where it has to.
  *                                        Once no task can go on, events writes what waits
  *     net/drivers                        bytes go to a socket
@@ -32,8 +32,8 @@
  * min_replicas, and filter/work hands the results over.
  *
  * The words, from the largest to the smallest. A work is a call of the library, and has the carrier's call, which carries
- * its task. A sieve's chunk goes by one walk after the other. A walk sends pipelines, and a pipeline has runs: the items
- * of one key. A run is an exchange, and an exchange on its way is a flight.
+ * its task. A sieve's chunk goes by one walk after the other. A walk hashes a batch at a time, and sends pipelines. A
+ * pipeline has packs: the items of one key. A pack is an exchange, and an exchange on its way is a flight.
  *
  * Exchanges are answered in any order, the replies of one exchange in theirs.
  * Every reply that was asked for is delivered once, but for reply->duplicate; one that will never come is

@@ -17,7 +17,7 @@ static struct walk *walk_of(struct talk *talk)
     return (struct walk *)talk;
 }
 
-/* Tags: a pipeline's number, and above it a run's, or a key's if all runs are in each key. Behind these: */
+/* Tags: a pipeline's number, and above it a pack's, or a key's if all packs are in each key. Behind these: */
 static uint32_t tag_of_config(const struct walk *walk)
 {
     return walk->keys;
@@ -49,20 +49,20 @@ static uint32_t guarded_key(const struct walk *walk, uint32_t i, uint32_t index)
     return walk->encoding->all_keys ? link->count - 1 - index / guard_replies(link) : i;
 }
 
-/* Has a run of all keys bits in key i? */
-static bool has_bits_in(const struct run *run, uint32_t i)
+/* Has a pack of all keys bits in key i? */
+static bool has_bits_in(const struct pack *pack, uint32_t i)
 {
-    return run->order == NULL || run->from[i + 1] > run->from[i];
+    return pack->order == NULL || pack->from[i + 1] > pack->from[i];
 }
 
-static void write_exchange(struct walk *walk, struct outbox *outbox, uint32_t tag, struct run *run, uint32_t i)
+static void write_exchange(struct walk *walk, struct outbox *outbox, uint32_t tag, struct pack *pack, uint32_t i)
 {
     const struct encoding *encoding = walk->encoding;
-    struct link *link = walk->in[run->link].link;
+    struct link *link = walk->in[pack->link].link;
     const size_t first = outbox->commands.count;
     char name[KEYS_SIZE];
     uint32_t there = i; /* it exists once the answer has come */
-    while (encoding->all_keys && !has_bits_in(run, there))
+    while (encoding->all_keys && !has_bits_in(pack, there))
         there++;
     const struct argument key = link_begin(link, outbox, tag, there, name);
 
@@ -70,13 +70,13 @@ static void write_exchange(struct walk *walk, struct outbox *outbox, uint32_t ta
         ask_guards(walk, link, outbox, i);
     walk->before = (uint32_t)(outbox->commands.count - first);
     if (walk->links > 1)
-        pipeline_index(walk, run);
-    encoding->ask(encoding, link, &outbox->commands, key, run, i);
+        pipeline_index(walk, pack);
+    encoding->ask(encoding, link, &outbox->commands, key, pack, i);
     walk->pipelines[tag & 1].answers[tag >> 1] = (uint32_t)(outbox->commands.count - first) - walk->before;
     if (!encoding->own_guard)
         ask_guards(walk, link, outbox, i);
     if (encoding->all_keys || encoding->own_guard)
-        outbox_end_into(outbox, walk->before, run->known, (size_t)run->items * link->spec->hashes);
+        outbox_end_into(outbox, walk->before, pack->known, (size_t)pack->items * link->spec->hashes);
     else
         outbox_end(outbox);
     struct exchange *exchange = outbox_last(outbox);
@@ -86,40 +86,40 @@ static void write_exchange(struct walk *walk, struct outbox *outbox, uint32_t ta
 }
 
 /* Bits that an answer tells of, without each_key. */
-static uint32_t bits_of_answer(const struct walk *walk, const struct run *run)
+static uint32_t bits_of_answer(const struct walk *walk, const struct pack *pack)
 {
-    const uint32_t k = walk->in[run->link].link->spec->hashes;
+    const uint32_t k = walk->in[pack->link].link->spec->hashes;
 
     return walk->encoding->each_bit ? 1 : walk->encoding->several ? encoding_bitfield_items(k) * k : k;
 }
 
-/* Writes the runs of a pipeline again that need it. Was there any? */
+/* Writes the packs of a pipeline again that need it. Was there any? */
 static bool write_resends(struct walk *walk, struct outbox *outbox, unsigned number)
 {
     struct pipeline *pipeline = &walk->pipelines[number];
     bool any = false;
 
-    for (uint32_t r = 0; r < pipeline->runs; r++)
-        if (pipeline->run[r].resend) {
+    for (uint32_t p = 0; p < pipeline->packs; p++)
+        if (pipeline->pack[p].resend) {
             any = true;
-            pipeline->run[r].resend = false;
-            write_exchange(walk, outbox, r << 1 | number, &pipeline->run[r], pipeline->run[r].segment);
+            pipeline->pack[p].resend = false;
+            write_exchange(walk, outbox, p << 1 | number, &pipeline->pack[p], pipeline->pack[p].segment);
         }
     return any;
 }
 
-static inline void write_runs(struct walk *walk, struct outbox *outbox, unsigned number)
+static inline void write_packs(struct walk *walk, struct outbox *outbox, unsigned number)
 {
     struct pipeline *pipeline = &walk->pipelines[number];
 
     if (walk->encoding->each_key)
         for (uint32_t i = 0; i < walk->keys; i++) {
-            if (has_bits_in(pipeline->run, i))
-                write_exchange(walk, outbox, i << 1 | number, pipeline->run, i);
+            if (has_bits_in(pipeline->pack, i))
+                write_exchange(walk, outbox, i << 1 | number, pipeline->pack, i);
         }
     else
-        for (uint32_t r = 0; r < pipeline->runs; r++)
-            write_exchange(walk, outbox, r << 1 | number, &pipeline->run[r], pipeline->run[r].segment);
+        for (uint32_t p = 0; p < pipeline->packs; p++)
+            write_exchange(walk, outbox, p << 1 | number, &pipeline->pack[p], pipeline->pack[p].segment);
 }
 
 static void ask_aside(struct walk *walk, struct outbox *outbox, unsigned number)
@@ -130,23 +130,24 @@ static void ask_aside(struct walk *walk, struct outbox *outbox, unsigned number)
 
 static void remake(struct talk *talk, struct outbox *outbox)
 {
-    write_runs(walk_of(talk), outbox, 0);
+    write_packs(walk_of(talk), outbox, 0);
     ask_aside(walk_of(talk), outbox, 0);
 }
 
-/* One exchange of all runs, and of what is asked aside. The commands of the runs are only counted: `remake` writes them. */
+/* One exchange of all packs, and of what is asked aside. The commands of the packs are only counted: `remake` writes
+ * them. */
 static void count_together(struct walk *walk, struct outbox *outbox)
 {
     const struct pipeline *pipeline = walk->pipelines;
-    const struct link *link = walk->in[pipeline->run->link].link;
+    const struct link *link = walk->in[pipeline->pack->link].link;
 
-    (void)link_begin(link, outbox, 0, pipeline->run->segment, KEY_NAME);
+    (void)link_begin(link, outbox, 0, pipeline->pack->segment, KEY_NAME);
     outbox->joins = true;
-    for (uint32_t r = 0; r < pipeline->runs; r++) {
-        const struct run *run = &pipeline->run[r];
-        const uint32_t bits = run->items * walk->in[run->link].link->spec->hashes, each = bits_of_answer(walk, run);
-        pipeline->answers[r] = (bits + each - 1) / each;
-        outbox->commands.count += pipeline->answers[r] + guard_replies(link);
+    for (uint32_t p = 0; p < pipeline->packs; p++) {
+        const struct pack *pack = &pipeline->pack[p];
+        const uint32_t bits = pack->items * walk->in[pack->link].link->spec->hashes, each = bits_of_answer(walk, pack);
+        pipeline->answers[p] = (bits + each - 1) / each;
+        outbox->commands.count += pipeline->answers[p] + guard_replies(link);
     }
     outbox_end(outbox);
     ask_aside(walk, outbox, 0);
@@ -163,14 +164,14 @@ static bool write_pipeline(struct talk *talk, struct outbox *outbox, unsigned nu
         return false; /* the first one had all */
     if (write_resends(walk, outbox, number))
         return true;
-    if (!pipeline_fill(walk, pipeline)) /* nobody else sends the other one's runs again */
+    if (!pipeline_fill(walk, pipeline)) /* nobody else sends the other one's packs again */
         return walk->pipelined > 1 && talk->outstanding[number ^ 1] == 0 && write_resends(walk, outbox, number ^ 1);
     walk->last = (uint8_t)number;
     memset(pipeline->proven, 0, walk->keys);
     if (walk->together)
         count_together(walk, outbox);
     else
-        write_runs(walk, outbox, number);
+        write_packs(walk, outbox, number);
     guard_ask_config(talk->task.link, outbox, tag_of_config(walk) << 1 | number);
     if (!walk->started && !walk->together)
         ask_aside(walk, outbox, number);
@@ -185,30 +186,31 @@ static bool write_pipeline(struct talk *talk, struct outbox *outbox, unsigned nu
 #define CLEARS_MOST 16u /* between the pipelines of one call */
 
 /* A command that is its own guard has done nothing. */
-static void take_nothing_done(struct talk *talk, struct run *run, uint32_t i, const struct reply *reply)
+static void take_nothing_done(struct talk *talk, struct pack *pack, uint32_t i, const struct reply *reply)
 {
     if (reply->integers[0] == 0) {
         guard_note_other(talk, i);
         return;
     }
     link_note_epoch(talk->task.link, i, (uint64_t)reply->integers[0] - 1);
-    run->resend = true;
+    pack->resend = true;
     if (walk_of(talk)->clears++ == CLEARS_MOST)
         task_fail(&talk->task, HIBLOOM_EBUSY, "'%s' is being cleared again and again",
                   link_name(talk->task.link, LINK_NAME));
 }
 
-/* The run, or key, that a reply is of. Where all are one exchange, `index` is made to count from that run's first reply. */
-static uint32_t answered_run(const struct walk *walk, const struct pipeline *pipeline, uint32_t tag, uint32_t *index)
+/* The pack, or key, that a reply is of. Where all are one exchange, `index` is made to count from that pack's first
+ * reply. */
+static uint32_t answered_pack(const struct walk *walk, const struct pipeline *pipeline, uint32_t tag, uint32_t *index)
 {
     const uint32_t guards = guard_replies(walk->in->link);
 
     if (!walk->together)
         return tag >> 1;
-    for (uint32_t r = 0; r < pipeline->runs; r++) {
-        if (*index < pipeline->answers[r] + guards)
-            return r;
-        *index -= pipeline->answers[r] + guards;
+    for (uint32_t p = 0; p < pipeline->packs; p++) {
+        if (*index < pipeline->answers[p] + guards)
+            return p;
+        *index -= pipeline->answers[p] + guards;
     }
     return tag_of_aside(walk);
 }
@@ -222,30 +224,30 @@ static void take(struct talk *talk, uint32_t tag, uint32_t index, const struct r
         (void)guard_take(talk, talk->task.link->count, index, reply);
         return;
     }
-    const uint32_t guards = guard_replies(walk->in->link), at = answered_run(walk, pipeline, tag, &index);
+    const uint32_t guards = guard_replies(walk->in->link), at = answered_pack(walk, pipeline, tag, &index);
     if (at == tag_of_aside(walk)) {
         if (talk_turn_to(talk, walk->in[walk->aside->of_last ? walk->links - 1 : 0].link))
             walk->aside->take(talk, 0, index, reply);
         return;
     }
     const bool each_key = walk->encoding->each_key;
-    struct run *run = each_key ? pipeline->run : &pipeline->run[at];
-    const uint32_t i = each_key ? at : run->segment, answer = index - walk->before;
+    struct pack *pack = each_key ? pipeline->pack : &pipeline->pack[at];
+    const uint32_t i = each_key ? at : pack->segment, answer = index - walk->before;
     const uint32_t answers = pipeline->answers[at];
 
-    if (!talk_turn_to(talk, walk->in[run->link].link))
+    if (!talk_turn_to(talk, walk->in[pack->link].link))
         return;
     if (walk->encoding->own_guard && reply->type == REDIS_REPLY_INTEGER) {
-        take_nothing_done(talk, run, i, reply);
+        take_nothing_done(talk, pack, i, reply);
         return;
     }
     if (index == walk->before) /* the first one, also of an exchange that is sent again */
-        pipeline->proven[at] = run->cut = false;
+        pipeline->proven[at] = pack->cut = false;
     if (index >= walk->before && answer < answers) {
-        const uint32_t step = each_key ? talk->task.link->spec->hashes : bits_of_answer(walk, run);
-        const size_t bit = each_key && run->order != NULL ? run->order[run->from[i] + answer]
-                                                          : (size_t)answer * step + (each_key ? i : 0);
-        walk->encoding->take(&talk->task, run, i, bit, reply);
+        const uint32_t step = each_key ? talk->task.link->spec->hashes : bits_of_answer(walk, pack);
+        const size_t bit = each_key && pack->order != NULL ? pack->order[pack->from[i] + answer]
+                                                           : (size_t)answer * step + (each_key ? i : 0);
+        walk->encoding->take(&talk->task, pack, i, bit, reply);
         return;
     }
     if (index < walk->before) {
@@ -253,16 +255,16 @@ static void take(struct talk *talk, uint32_t tag, uint32_t index, const struct r
     } else {
         const uint32_t guard = answer - answers, key = guarded_key(walk, i, guard);
         unsigned char *const proven = &pipeline->proven[walk->encoding->all_keys ? key : at];
-        if (!has_bits_in(run, key))
+        if (!has_bits_in(pack, key))
             guard_take_before(talk, key, guard % guards, reply);
         else if (guard_take(talk, key, guard % guards, reply))
             *proven = 1;
-        if (*proven && run->cut)
+        if (*proven && pack->cut)
             task_unexpected(&talk->task);
     }
 }
 
-/* The guard goes ahead of a run. An exchange that was never sent has nothing to take back. */
+/* The guard goes ahead of a pack. An exchange that was never sent has nothing to take back. */
 static bool take_guard_ahead(struct task *task, uint32_t tag, const struct reply *reply)
 {
     struct walk *walk = (struct walk *)task;
@@ -270,7 +272,7 @@ static bool take_guard_ahead(struct task *task, uint32_t tag, const struct reply
     const struct encoding *encoding = walk->encoding;
 
     if (reply != NULL)
-        (void)guard_take(&walk->talk, encoding->each_key ? tag >> 1 : pipeline->run[tag >> 1].segment, 0, reply);
+        (void)guard_take(&walk->talk, encoding->each_key ? tag >> 1 : pipeline->pack[tag >> 1].segment, 0, reply);
     else if (encoding->all_keys)
         memset(pipeline->proven, 1, walk->keys);
     else
@@ -278,43 +280,43 @@ static bool take_guard_ahead(struct task *task, uint32_t tag, const struct reply
     return !talk_is_cut(&walk->talk);
 }
 
-/* The flag of item number i of a run. */
-static size_t flag_of(const struct walk *walk, const struct pipeline *pipeline, const struct run *run, uint32_t i)
+/* The flag of item number i of a pack. */
+static size_t flag_of(const struct walk *walk, const struct pipeline *pipeline, const struct pack *pack, uint32_t i)
 {
-    return run->link * walk->n + pipeline->base + pipeline->item[run->first + i];
+    return pack->link * walk->n + pipeline->base + pipeline->item[pack->first + i];
 }
 
-/* The items of a run that are in by now are near from now on. They are learned here, where the offsets are known, and the
- * server has the next pipeline to work on. */
-static void learn_run(const struct walk *walk, const struct pipeline *pipeline, const struct run *run)
+/* The items of a pack that are in by now are near from now on. They are learned here, where the offsets are known, and
+ * the server has the next pipeline to work on. */
+static void learn_pack(const struct walk *walk, const struct pipeline *pipeline, const struct pack *pack)
 {
-    const struct walk_link *link = &walk->in[run->link];
+    const struct walk_link *link = &walk->in[pack->link];
     struct bits *near = near_to_learn(link->link, link->mark);
     const unsigned char *absent = walk->encoding->sets ? NULL : walk->missing;
     uint32_t from = 0;
 
     if (near != NULL && walk->links > 1)
-        pipeline_index(walk, run);
-    for (uint32_t i = 0; near != NULL && i <= run->items; i++)
-        if (i == run->items || (absent != NULL && flags_has(absent, flag_of(walk, pipeline, run, i)))) {
-            bits_put(near, run->segment, run->bits + (size_t)from * link->link->spec->hashes, i - from);
+        pipeline_index(walk, pack);
+    for (uint32_t i = 0; near != NULL && i <= pack->items; i++)
+        if (i == pack->items || (absent != NULL && flags_has(absent, flag_of(walk, pipeline, pack, i)))) {
+            bits_put(near, pack->segment, pack->bits + (size_t)from * link->link->spec->hashes, i - from);
             from = i + 1;
         }
 }
 
 /* If the answer for a bit was lost, an add counts it as new. To work on an item twice is better
  * than never. */
-static void note_run(const struct walk *walk, const struct pipeline *pipeline, const struct run *run)
+static void note_pack(const struct walk *walk, const struct pipeline *pipeline, const struct pack *pack)
 {
-    const uint32_t k = walk->in[run->link].link->spec->hashes;
-    const unsigned char *known = run->known;
+    const uint32_t k = walk->in[pack->link].link->spec->hashes;
+    const unsigned char *known = pack->known;
 
-    for (uint32_t i = 0; (walk->missing != NULL || run->late) && i < run->items; i++, known += k) {
+    for (uint32_t i = 0; (walk->missing != NULL || pack->late) && i < pack->items; i++, known += k) {
         if (walk->missing != NULL && (memchr(known, BIT_WAS_UNSET, k) != NULL ||
                                       (walk->encoding->sets && memchr(known, BIT_UNKNOWN, k) != NULL)))
-            flags_set(walk->missing, flag_of(walk, pipeline, run, i));
-        if (run->late)
-            flags_set(walk->late, flag_of(walk, pipeline, run, i));
+            flags_set(walk->missing, flag_of(walk, pipeline, pack, i));
+        if (pack->late)
+            flags_set(walk->late, flag_of(walk, pipeline, pack, i));
     }
 }
 
@@ -323,9 +325,9 @@ static void answered(struct talk *talk, unsigned number)
     struct walk *walk = walk_of(talk);
     const struct pipeline *pipeline = &walk->pipelines[number];
 
-    for (uint32_t r = 0; !talk_is_cut(talk) && r < pipeline->runs; r++) {
-        note_run(walk, pipeline, &pipeline->run[r]);
-        learn_run(walk, pipeline, &pipeline->run[r]);
+    for (uint32_t p = 0; !talk_is_cut(talk) && p < pipeline->packs; p++) {
+        note_pack(walk, pipeline, &pipeline->pack[p]);
+        learn_pack(walk, pipeline, &pipeline->pack[p]);
     }
 }
 
@@ -346,8 +348,8 @@ static void finish(struct talk *talk, struct outbox *outbox)
     const struct walk *walk = walk_of(talk);
 
     for (unsigned w = 0; w < walk->pipelined; w++)
-        for (uint32_t r = 0; r < walk->pipelines[w].runs; r++)
-            if (walk->pipelines[w].run[r].resend) {
+        for (uint32_t p = 0; p < walk->pipelines[w].packs; p++)
+            if (walk->pipelines[w].pack[p].resend) {
                 start(talk, outbox);
                 return;
             }
@@ -397,7 +399,7 @@ static void redo(struct task *task)
     walk->batch.link = walk->batch.items = walk->batch.next = 0;
     walk->started = false;
     for (unsigned w = 0; w < walk->pipelined; w++)
-        walk->pipelines[w].items = walk->pipelines[w].runs = 0;
+        walk->pipelines[w].items = walk->pipelines[w].packs = 0;
     if (!walk->encoding->sets)
         memset(walk->missing, 0, FLAGS_BYTES(walk->n * walk->links));
 }

@@ -14,18 +14,18 @@
 #include "redis/guard.h"
 
 /* Some items on their way: written, and not answered yet. The items of a call nest. A batch is hashed at a time. A pipeline
- * is sent at a time, and may go on in the next batch. A run of it lies in one key of one link (encoding.h). */
+ * is sent at a time, and may go on in the next batch. A pack of it lies in one key of one link (encoding.h). */
 struct pipeline {
     size_t base; /* the item that `item` counts from */
-    uint32_t items, runs;
+    uint32_t items, packs;
     uint32_t used;        /* of bits */
-    uint32_t *item;       /* their numbers, run after run */
+    uint32_t *item;       /* their numbers, pack after pack */
     uint64_t *bits;       /* k an item */
     unsigned char *known; /* enum encoded_bit for each of them */
-    uint32_t *order;      /* spanning: its one run's; else NULL */
+    uint32_t *order;      /* spanning: its one pack's; else NULL */
     uint32_t *from;
-    struct run *run;
-    unsigned char *proven; /* by run; where each exchange has bits of all items, by key */
+    struct pack *pack;
+    unsigned char *proven; /* by pack; where each exchange has bits of all items, by key */
     uint32_t *answers;     /* likewise: replies to its commands, the guards' not counted */
 };
 
@@ -63,7 +63,7 @@ struct walk {
     size_t n;
     void *memory;           /* all that follows, and the arrays of batch and pipelines, lie in it: */
     unsigned char *missing; /* flags, link after link: not all its bits were set; NULL: nobody asks */
-    unsigned char *late;    /* flags: it was not set, see run.late; NULL: that cannot be */
+    unsigned char *late;    /* flags: it was not set, see pack.late; NULL: that cannot be */
     struct walk_link *in;
     struct pipeline *pipelines;
     struct batch batch;
@@ -78,7 +78,7 @@ struct walk {
     uint8_t last;                                   /* the one that was written */
     uint8_t clears;                                 /* seen in between: each made it send something again */
     bool started;                                   /* a pipeline was written */
-    bool together; /* the exchanges of a look are one: its runs, and then what is asked aside */
+    bool together; /* the exchanges of a look are one: its packs, and then what is asked aside */
 };
 
 /* Has each exchange, or the one, bits of all items? */
@@ -99,8 +99,9 @@ bool pipeline_make(struct walk *, struct link *, bool answers);
 /* Puts the next items into a pipeline. False: none is left. */
 bool pipeline_fill(struct walk *, struct pipeline *);
 
-/* Before the bits of a run are read, of several links: computes them again from the item's digest, if they share a place. */
-void pipeline_index(const struct walk *, const struct run *);
+/* Before the bits of a pack are read, of several links: computes them again from the item's digest, if they share a
+ * place. */
+void pipeline_index(const struct walk *, const struct pack *);
 
 /* undo.c: the step of an add whose guard was not good. */
 void walk_undo(struct talk *, struct outbox *);
