@@ -34,7 +34,7 @@ struct slice_add {
 };
 
 struct pack {
-    uint32_t link; /* number among the links of the walk */
+    uint32_t nth; /* of the links of the walk */
     uint32_t segment;
     uint32_t items, first; /* how many, and where they begin in the pipeline */
     const uint64_t *bits;  /* k an item */

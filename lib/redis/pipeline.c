@@ -61,7 +61,7 @@ void pipeline_index(const struct walk *walk, const struct pack *pack)
 {
     if (!has_one_item(walk))
         return;
-    const struct hasher hasher = positions_hasher(walk->in[pack->link].link->spec);
+    const struct hasher hasher = positions_hasher(walk->in[pack->nth].link->spec);
     (void)hasher_offsets(&hasher, walk->batch.values, walk->batch.bits);
 }
 
@@ -71,13 +71,13 @@ static void fill_batch(struct walk *walk)
 {
     struct batch *batch = &walk->batch;
 
-    if (batch->end == batch->base || ++batch->link == walk->links) {
-        batch->link = 0;
+    if (batch->end == batch->base || ++batch->nth == walk->links) {
+        batch->nth = 0;
         batch->base = batch->end;
         batch->end += least(walk->n - batch->end, walk->batch_items);
     }
     batch->items = batch->next = 0;
-    const struct link *link = walk->in[batch->link].link;
+    const struct link *link = walk->in[batch->nth].link;
     const struct hasher hasher = positions_hasher(link->spec);
     const uint32_t k = link->spec->hashes, count = (uint32_t)(batch->end - batch->base);
 
@@ -85,11 +85,11 @@ static void fill_batch(struct walk *walk)
         const hibloom_item *item = &walk->items[batch->base + i];
         if (positions_count(link->spec, item->len) == 0) { /* it has no bits: none to be new, yet it is not found */
             if (!walk->encoding->sets)
-                flags_set(walk->missing, batch->link * walk->n + batch->base + i);
+                flags_set(walk->missing, batch->nth * walk->n + batch->base + i);
             continue;
         }
         uint64_t *const bits = batch->bits + (size_t)batch->items * k, *const values = &batch->values[VALUES * i];
-        if (walk->links > 1 && batch->link == 0)
+        if (walk->links > 1 && batch->nth == 0)
             hasher.digest(&hasher, item->data, item->len, values);
         const uint64_t segment = walk->links > 1 ? hasher_offsets(&hasher, values, bits)
                                                  : hasher.indexes(&hasher, item->data, item->len, bits);
@@ -103,7 +103,7 @@ static void fill_batch(struct walk *walk)
 /* Has the batch links left to go through? */
 static bool has_links(const struct walk *walk)
 {
-    return walk->batch.end > walk->batch.base && walk->batch.link + 1 < walk->links;
+    return walk->batch.end > walk->batch.base && walk->batch.nth + 1 < walk->links;
 }
 
 static bool has_items(struct walk *walk)
@@ -126,14 +126,14 @@ static bool is_full(const struct walk *walk, const struct pipeline *pipeline, si
 
 static void put_item(struct walk *walk, struct pipeline *pipeline, uint64_t place)
 {
-    const struct link *link = walk->in[walk->batch.link].link;
+    const struct link *link = walk->in[walk->batch.nth].link;
     const uint32_t k = link->spec->hashes, item = (uint32_t)place, segment = (uint32_t)(place >> 32);
     const size_t at = pipeline->used;
     struct pack *pack = &pipeline->pack[pipeline->packs - (pipeline->packs > 0)];
 
-    if (pipeline->packs == 0 || pack->segment != segment || pack->link != walk->batch.link) {
+    if (pipeline->packs == 0 || pack->segment != segment || pack->nth != walk->batch.nth) {
         pack = &pipeline->pack[pipeline->packs++];
-        *pack = (struct pack){.link = walk->batch.link,
+        *pack = (struct pack){.nth = walk->batch.nth,
                               .segment = segment,
                               .first = pipeline->items,
                               .bits = has_one_item(walk) ? walk->batch.bits : pipeline->bits + at,

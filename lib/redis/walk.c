@@ -58,7 +58,7 @@ static bool has_bits_in(const struct pack *pack, uint32_t i)
 static void write_exchange(struct walk *walk, struct outbox *outbox, uint32_t tag, struct pack *pack, uint32_t i)
 {
     const struct encoding *encoding = walk->encoding;
-    struct link *link = walk->in[pack->link].link;
+    struct link *link = walk->in[pack->nth].link;
     const size_t first = outbox->commands.count;
     char name[KEYS_SIZE];
     uint32_t there = i; /* it exists once the answer has come */
@@ -88,7 +88,7 @@ static void write_exchange(struct walk *walk, struct outbox *outbox, uint32_t ta
 /* Bits that an answer tells of, without each_key. */
 static uint32_t bits_of_answer(const struct walk *walk, const struct pack *pack)
 {
-    const uint32_t k = walk->in[pack->link].link->spec->hashes;
+    const uint32_t k = walk->in[pack->nth].link->spec->hashes;
 
     return walk->encoding->each_bit ? 1 : walk->encoding->several ? encoding_bitfield_items(k) * k : k;
 }
@@ -139,13 +139,13 @@ static void remake(struct talk *talk, struct outbox *outbox)
 static void count_together(struct walk *walk, struct outbox *outbox)
 {
     const struct pipeline *pipeline = walk->pipelines;
-    const struct link *link = walk->in[pipeline->pack->link].link;
+    const struct link *link = walk->in[pipeline->pack->nth].link;
 
     (void)link_begin(link, outbox, 0, pipeline->pack->segment, KEY_NAME);
     outbox->joins = true;
     for (uint32_t p = 0; p < pipeline->packs; p++) {
         const struct pack *pack = &pipeline->pack[p];
-        const uint32_t bits = pack->items * walk->in[pack->link].link->spec->hashes, each = bits_of_answer(walk, pack);
+        const uint32_t bits = pack->items * walk->in[pack->nth].link->spec->hashes, each = bits_of_answer(walk, pack);
         pipeline->answers[p] = (bits + each - 1) / each;
         outbox->commands.count += pipeline->answers[p] + guard_replies(link);
     }
@@ -235,7 +235,7 @@ static void take(struct talk *talk, uint32_t tag, uint32_t index, const struct r
     const uint32_t i = each_key ? at : pack->segment, answer = index - walk->before;
     const uint32_t answers = pipeline->answers[at];
 
-    if (!talk_turn_to(talk, walk->in[pack->link].link))
+    if (!talk_turn_to(talk, walk->in[pack->nth].link))
         return;
     if (walk->encoding->own_guard && reply->type == REDIS_REPLY_INTEGER) {
         take_nothing_done(talk, pack, i, reply);
@@ -283,14 +283,14 @@ static bool take_guard_ahead(struct task *task, uint32_t tag, const struct reply
 /* The flag of item number i of a pack. */
 static size_t flag_of(const struct walk *walk, const struct pipeline *pipeline, const struct pack *pack, uint32_t i)
 {
-    return pack->link * walk->n + pipeline->base + pipeline->item[pack->first + i];
+    return pack->nth * walk->n + pipeline->base + pipeline->item[pack->first + i];
 }
 
 /* The items of a pack that are in by now are near from now on. They are learned here, where the offsets are known, and
  * the server has the next pipeline to work on. */
 static void learn_pack(const struct walk *walk, const struct pipeline *pipeline, const struct pack *pack)
 {
-    const struct walk_link *link = &walk->in[pack->link];
+    const struct walk_link *link = &walk->in[pack->nth];
     struct bits *near = near_to_learn(link->link, link->mark);
     const unsigned char *absent = walk->encoding->sets ? NULL : walk->missing;
     uint32_t from = 0;
@@ -308,7 +308,7 @@ static void learn_pack(const struct walk *walk, const struct pipeline *pipeline,
  * than never. */
 static void note_pack(const struct walk *walk, const struct pipeline *pipeline, const struct pack *pack)
 {
-    const uint32_t k = walk->in[pack->link].link->spec->hashes;
+    const uint32_t k = walk->in[pack->nth].link->spec->hashes;
     const unsigned char *known = pack->known;
 
     for (uint32_t i = 0; (walk->missing != NULL || pack->late) && i < pack->items; i++, known += k) {
@@ -396,7 +396,7 @@ static void redo(struct task *task)
     walk->talk.diagnose = NULL;
     walk->talk.step = walk->encoding->sets ? start_add : start;
     walk->batch.base = walk->batch.end = 0;
-    walk->batch.link = walk->batch.items = walk->batch.next = 0;
+    walk->batch.nth = walk->batch.items = walk->batch.next = 0;
     walk->started = false;
     for (unsigned w = 0; w < walk->pipelined; w++)
         walk->pipelines[w].items = walk->pipelines[w].packs = 0;
@@ -478,9 +478,9 @@ void walk_read(const struct walk *walk, bool *answers)
     if (walk->missing == NULL || walk->talk.task.status != HIBLOOM_OK || answers == NULL)
         return;
     for (size_t i = 0; i < walk->n; i++) {
-        uint32_t link = 0;
-        while (link < walk->links && !walk_found(walk, link, i))
-            link++;
-        answers[i] = (link == walk->links) == walk->encoding->sets;
+        uint32_t nth = 0;
+        while (nth < walk->links && !walk_found(walk, nth, i))
+            nth++;
+        answers[i] = (nth == walk->links) == walk->encoding->sets;
     }
 }

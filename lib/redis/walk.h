@@ -33,7 +33,7 @@ struct pipeline {
  * guard. */
 struct batch {
     size_t base, end; /* in the items of the call */
-    uint32_t link;
+    uint32_t nth;     /* of the links of the walk */
     uint32_t items, next;
     uint64_t *values; /* the digests, if there are several links */
     uint64_t *bits;
@@ -87,10 +87,10 @@ static inline bool walk_by_key(const struct walk *walk)
     return walk->encoding->each_key || walk->encoding->all_keys;
 }
 
-/* Has the link all bits of the item? The look must be OK. */
-static inline bool walk_found(const struct walk *walk, uint32_t link, size_t item)
+/* Has the nth link all bits of the item? The look must be OK. */
+static inline bool walk_found(const struct walk *walk, uint32_t nth, size_t item)
 {
-    return !flags_has(walk->missing, link * walk->n + item);
+    return !flags_has(walk->missing, nth * walk->n + item);
 }
 
 /* The memory of a walk, from that link on; `answers`: somebody asks for them. False: there is none. */
