@@ -42,7 +42,7 @@ static const struct option {
     ROW("client_name", TEXT, NULL, NULL, NULL, client_name, OWN),
     ROW("commands", CHOICE, "setbit", "setbit", "bitfield", bitfield, OWN | BORROWED),
     ROW("near", SIZE, "64mb", "0", "1000000gb", near_bytes, OWN | BORROWED),
-    ROW("link", SIZE, NULL, "1", "1000000gb", link_bytes, OWN | BORROWED),
+    ROW("link", SIZE, NULL, "1", "1000000gb", network_bytes, OWN | BORROWED),
     ROW("in_flight", SIZE, "131072", "1", "1g", in_flight, OWN | BORROWED),
     ROW("db", SIZE, "0", "0", "2147483647", db, OWN), /* SELECT takes an int */
     ROW("user", TEXT, NULL, NULL, NULL, user, OWN | IN_PAIRS),

@@ -11,9 +11,9 @@ struct store_settings;
 /* The values. NULL or 0 in a field: it has no default, or the option does not apply to this store. */
 struct store_options {
     uint64_t connect_timeout_ms, command_timeout_ms, retry_ms, replicas_ms, keepalive_ms;
-    uint64_t min_replicas, in_flight, db, near_bytes, link_bytes; /* link_bytes: a second */
-    uint64_t read_from_replicas, accept_restarts, bitfield;       /* 0 or 1 */
-    const char *client_name, *user, *password;                    /* password NULL: no AUTH */
+    uint64_t min_replicas, in_flight, db, near_bytes, network_bytes; /* network_bytes: a second */
+    uint64_t read_from_replicas, accept_restarts, bitfield;          /* 0 or 1 */
+    const char *client_name, *user, *password;                       /* password NULL: no AUTH */
     const char *tls_cacert, *tls_cacertdir, *tls_cert, *tls_key, *tls_sni;
 };
 

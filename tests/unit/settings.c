@@ -88,7 +88,7 @@ static const struct row {
      NULL, NULL, "redis"},
     {"near", "64mb", 64 << 20, "1gb", 1 << 30, "1024MB", FIELD(near_bytes), "1tb", SIZE_WORDS, NULL, "1000001gb",
      ": not within 0 and 1000000gb", "redis"},
-    {"link", NULL, 0, "10m", 10000000, "10000k", FIELD(link_bytes), "-1", SIZE_WORDS, "0", "99999999999999999999",
+    {"link", NULL, 0, "10m", 10000000, "10000k", FIELD(network_bytes), "-1", SIZE_WORDS, "0", "99999999999999999999",
      ": not within 1 and 1000000gb", "redis"},
     {"in_flight", "131072", 131072, "4k", 4000, "4000", FIELD(in_flight), "1e6", SIZE_WORDS, "0", "2g",
      ": not within 1 and 1g", "redis"},

@@ -17,7 +17,7 @@ static void note_options(struct redis_server_traits *server, const struct store_
         .retry_ms = (uint32_t)o->retry_ms,
         .sends_all = o->min_replicas > 0 || o->read_from_replicas != 0,
         .asks_replicas = o->read_from_replicas != 0,
-        .cost = {o->bitfield != 0, o->link_bytes != 0 ? (double)o->link_bytes / 1e6 : COST_NETWORK_HERE_MB_S},
+        .cost = {o->bitfield != 0, o->network_bytes != 0 ? (double)o->network_bytes / 1e6 : COST_NETWORK_HERE_MB_S},
         .near_room = o->near_bytes,
     };
 }
@@ -82,7 +82,7 @@ void setup_note_network(struct carrier *c, int fd)
 {
     double *const mb_s = &c->store.server.cost.network_mb_s;
 
-    if (c->settings->options.link_bytes == 0 && *mb_s > COST_NETWORK_MB_S && (c->settings->uri.tls || !is_here(fd)))
+    if (c->settings->options.network_bytes == 0 && *mb_s > COST_NETWORK_MB_S && (c->settings->uri.tls || !is_here(fd)))
         *mb_s = COST_NETWORK_MB_S;
 }
 
