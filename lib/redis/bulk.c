@@ -72,7 +72,7 @@ static void begin_key(struct bulk *bulk)
     bulk->task.inner = &bulk->transfer.talk.task;
 }
 
-bool bulk_was_refused(const struct bulk *bulk)
+bool bulk_gave_way(const struct bulk *bulk)
 {
     const struct task *task = &bulk->task;
     const bool merges = bulk->op != STORE_LOOK;
@@ -82,7 +82,7 @@ bool bulk_was_refused(const struct bulk *bulk)
 }
 
 /* At the end of a group: what an earlier sending merged is near, too. The answer has the key's trailer, and a loss changes
- * the mark. If it was refused: the caller may go on item by item, and then finds in what was merged here. What was not
+ * the mark. If it gave way: the caller may go on item by item, and then finds in what was merged here. What was not
  * merged is new to nobody yet. */
 static void end_key(struct bulk *bulk)
 {
@@ -95,7 +95,7 @@ static void end_key(struct bulk *bulk)
         if (bulk->op != STORE_ADD)
             answer(bulk);
         near_learn_bits(link, &bulk->bits, first, next, bulk->mark);
-    } else if (bulk->op == STORE_ADD_NEW && bulk_was_refused(bulk)) {
+    } else if (bulk->op == STORE_ADD_NEW && bulk_gave_way(bulk)) {
         link->server->stats.in_doubt += in_doubt;
         memset(bulk->before.start + (next - 1 - first) * bulk->before.key_bytes, in_doubt ? 0 : 0xff,
                bulk->before.key_bytes);

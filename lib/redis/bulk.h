@@ -34,7 +34,7 @@ bool bulk_pays(enum store_op, const struct link *, size_t n, double sent);
 
 /* It has failed, for a reason that does not concern commands: the user may not merge, a slot moves, or memory for
  * bitmaps is missing, here or at the server. */
-bool bulk_was_refused(const struct bulk *);
+bool bulk_gave_way(const struct bulk *);
 
 /* If an add that asks for is_new fails half-way, `yes` has the new items of the keys that it came to. */
 void bulk_begin(struct bulk *, enum store_op, struct link *, const hibloom_item *, size_t n, unsigned char *yes);

@@ -205,7 +205,7 @@ static bool plan_reading(struct sieve *s)
 {
     const uint32_t older = links_to_ask(s), from = s->in != NULL ? s->growing.read : 0;
     const bool may = s->task.adds ? !s->task.link->server->sends_all : s->at == 0;
-    const bool more = from < older && older > s->growing.older && !s->refused;
+    const bool more = from < older && older > s->growing.older && !s->bulk_gave_way;
 
     s->growing.older = older;
     if (!may || !more || !bulk_pays(STORE_LOOK, redis_link(s->filter, from), s->n - s->at, sieve_expect_sent(s)))
@@ -219,9 +219,9 @@ static bool plan_reading(struct sieve *s)
 /* If there is no memory for the bitmaps of one, asks the links. */
 static void read_links(struct sieve *s)
 {
-    if (s->refused)
+    if (s->bulk_gave_way)
         s->growing.read--;
-    const bool more = s->growing.read < links_to_ask(s) && !s->refused;
+    const bool more = s->growing.read < links_to_ask(s) && !s->bulk_gave_way;
     struct link *link = more ? redis_link(s->filter, s->growing.read) : NULL;
     const size_t at = s->at / 8 * 8, left = s->n - at; /* where a byte of flags begins */
 

@@ -56,11 +56,11 @@ static void chunk(struct sieve *s)
 
 static void bitmaps_done(struct sieve *s)
 {
-    if (s->refused && !s->task.adds)
+    if (s->bulk_gave_way && !s->task.adds)
         memset(s->yes, 0, FLAGS_BYTES(s->n));
-    if (!s->refused && s->in == NULL)
+    if (!s->bulk_gave_way && s->in == NULL)
         return; /* all are decided */
-    sieve_prove_read(s, !s->refused);
+    sieve_prove_read(s, !s->bulk_gave_way);
 }
 
 /* Item by item there need be no memory for it. */
@@ -80,7 +80,7 @@ static void read_first(struct sieve *s)
 /* All are decided. Or what is new by now stays so, and the items go by commands. */
 static void merged(struct sieve *s)
 {
-    if (s->refused)
+    if (s->bulk_gave_way)
         chunk(s);
 }
 

@@ -104,7 +104,7 @@ void sieve_by_bitmaps(struct sieve *s, enum store_op op, struct link *link, cons
     free_inner(s);
     s->bulk = alloc.malloc(sizeof *s->bulk);
     if (s->bulk == NULL) {
-        s->refused = true;
+        s->bulk_gave_way = true;
         ended(s);
         return;
     }
@@ -144,8 +144,8 @@ static bool follow(struct task *task, struct task *inner)
     void (*const ended)(struct sieve *) = s->ended;
 
     s->ended = NULL;
-    s->refused = inner != NULL && s->bulk != NULL && task->status == HIBLOOM_OK && bulk_was_refused(s->bulk);
-    if (s->refused) /* the call goes item by item then */
+    s->bulk_gave_way = inner != NULL && s->bulk != NULL && task->status == HIBLOOM_OK && bulk_gave_way(s->bulk);
+    if (s->bulk_gave_way) /* the call goes item by item then */
         s->filter->first.server->may_not_merge |= inner->status == HIBLOOM_EDENIED;
     else if (inner != NULL)
         task_end_as(task, inner);
@@ -459,7 +459,7 @@ static void was_set(struct sieve *s)
 
 static void merged(struct sieve *s)
 {
-    if (s->refused)
+    if (s->bulk_gave_way)
         sieve_add(s, s->set.link, NULL, was_set);
     else
         was_set(s);

@@ -75,9 +75,9 @@ struct sieve {
     void (*ended)(struct sieve *); /* the inner task has, well; NULL: nothing is under way */
     const struct policy *policy;
     struct redis_filter *filter;
-    bool refused;     /* the bitmaps were not read, or merged: the items go by commands */
-    bool denied;      /* a look-up: a root does not tell of the next link, and the server refuses to mend that */
-    enum store_op op; /* all but STORE_REMOVE, which is one walk */
+    bool bulk_gave_way; /* the bitmaps were not read, or merged: the items go by commands */
+    bool denied;        /* a look-up: a root does not tell of the next link, and the server refuses to mend that */
+    enum store_op op;   /* all but STORE_REMOVE, which is one walk */
     const hibloom_item *items;
     size_t n, at;         /* all of them; where the chunk begins, */
     uint32_t chunk, most; /* how many it has; at most */
@@ -125,7 +125,7 @@ void sieve_note_found(struct sieve *); /* those whose answer is yes; the others 
 
 /* Waits for an inner task; `ended` follows it. For sieve_await the caller has begun it, behind sieve_may_make. The others
  * begin it: a talk, LINKS_REACH, a look in `links` links, an add to one by commands or as is less work, or a bulk
- * (s->refused: it was none). */
+ * (s->bulk_gave_way: it was none). */
 void sieve_await(struct sieve *, struct task *, void (*ended)(struct sieve *));
 void sieve_ask(struct sieve *, struct link *, talk_step *, void (*ended)(struct sieve *));
 void sieve_reach(struct sieve *, uint32_t links, void (*ended)(struct sieve *));

@@ -207,7 +207,7 @@ static void ask_slices(struct sieve *s)
 /* The bitmaps of the next slice. If there is no memory for them, asks the slices. */
 static void read_slice(struct sieve *s)
 {
-    if (s->refused) {
+    if (s->bulk_gave_way) {
         alloc.free(s->window->has);
         s->window->has = NULL;
         ask_slices(s);
