@@ -15,7 +15,7 @@ static bool must_wait(struct carrier *c, const struct node *node, struct call *c
     if (node->state != NODE_CLOSED)
         return false;
     return (!node->hopeless && call_must_pause(c, &node->pause) && call_hold(c, call, &node->pause)) ||
-           (node->refused_by == call->number && call->wake_at != 0);
+           (node->unreached_by == call->number && call->wake_at != 0);
 }
 
 static void send_flight(struct carrier *c, struct node *node, struct flight *flight)
@@ -37,7 +37,7 @@ static void send_flight(struct carrier *c, struct node *node, struct flight *fli
         node->revived = ++c->revivals;
     const hibloom_status status = node_send_flight(c, node, flight, &error);
     if (status != HIBLOOM_OK) {
-        node->refused_by = call->number;
+        node->unreached_by = call->number;
         carrier_note_lost(c, node);
         call_flight_failed(c, flight, node, status, error.words, false);
     }

@@ -64,7 +64,7 @@ struct node {
     bool waits;               /* WAIT is on its way, */
     bool wants_wait;          /* and does not cover all writes that were sent */
     uint64_t revived;         /* its last new connection for failed calls, by number (carrier.revivals); 0: none */
-    uint64_t refused_by;      /* the last call that got no connection; 0: none */
+    uint64_t unreached_by;    /* the last call that got no connection; 0: none */
     size_t unwritten_bytes;   /* of those that the next flush writes */
     bool deposed;             /* a redirect told that it was taken over from: the next map need not */
     bool retired;             /* a primary of the map that greeted as a replica */
