@@ -247,7 +247,7 @@ static void plan_resend(struct carrier *c, struct flight *flight, bool doubtful,
         c->store.server.stats.in_doubt += in_doubt;
     flight->proven_ns = 0;
     c->store.server.stats.retries++;
-    flight->at_primary = elsewhere || flight->at_primary;
+    flight->replica_failed = elsewhere || flight->replica_failed;
     flight->redirects = 0; /* there is a pause now, and an end to them */
     flights_put(&call->waiting, flight);
     if (!elsewhere)
@@ -267,7 +267,7 @@ void call_flight_failed(struct carrier *c, struct flight *flight, struct node *n
 {
     struct call *call = flight->call;
     const bool elsewhere = flight->kind == FLIGHT_TASK && node != NULL && node->role == NODE_REPLICA &&
-                           !flight->at_primary && !task_has_failed(call->task) && has_time(call);
+                           !flight->replica_failed && !task_has_failed(call->task) && has_time(call);
     const bool doubtful = lost && !flight->guard_ahead;
     const bool touch = flight->kind == FLIGHT_TOUCH && hibloom_is_retryable(status);
     const char *const why = words != NULL ? words : flight->words;

@@ -36,11 +36,11 @@ struct call {
     bool keeps : 1;         /* it was sent in the middle; */
     bool unkept : 1;        /* and then a server was lost: the task fails, so that it ends and begins again */
     bool begun_again : 1;   /* it began again, as a server was lost: no answer is progress, no old proof counts */
-    bool waited : 1;     /* for another call that makes links, which are not there yet: no answer is progress, either */
-    bool at_primary : 1; /* replicas are not asked: one did not know the filter */
-    bool astray : 1;     /* it has failed, and no locations were known while it took back its writes */
-    bool runnable : 1;   /* in carrier.runnable */
-    bool drops : 1;      /* its flights that wait for a connection are about to end */
+    bool waited : 1; /* for another call that makes links, which are not there yet: no answer is progress, either */
+    bool replica_lacked : 1; /* the filter: none is asked any more */
+    bool astray : 1;         /* it has failed, and no locations were known while it took back its writes */
+    bool runnable : 1;       /* in carrier.runnable */
+    bool drops : 1;          /* its flights that wait for a connection are about to end */
     bool done : 1;
     const struct node *at;   /* where it failed, */
     uint64_t revivals;       /* and as many connections had been made for failed calls by then */

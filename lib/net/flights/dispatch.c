@@ -306,7 +306,7 @@ static bool is_held(const struct carrier *c, const struct node *node, const stru
         return false;
     return refusal_status(refusal) == HIBLOOM_EUNAVAILABLE &&
            !(refusal_is_of_size(refusal) && flight->exchange.replaceable) &&
-           (call_may_retry(c, flight->call) || (node->role == NODE_REPLICA && !flight->at_primary));
+           (call_may_retry(c, flight->call) || (node->role == NODE_REPLICA && !flight->replica_failed));
 }
 
 /* False: it was that of the guard, which went alone, and was not good. */

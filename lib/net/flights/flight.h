@@ -44,18 +44,18 @@ struct flight {
     enum refusal refusal : 8;
     enum flight_kind kind : 8;
     uint8_t redirects;
-    bool after_map : 1;    /* before it is sent, the map may tell of a take-over */
-    bool by_ask : 1;       /* in front of each command goes ASKING, */
-    bool ask_answered : 1; /* whose reply has come */
-    bool unserved : 1;     /* a replica refuses so, too: it has not looked for the key yet */
-    bool at_primary : 1;   /* and not at a replica, which did not know */
-    bool written : 1;      /* and not only its guard */
-    bool goes_first : 1;   /* its guard went alone, and it is not written since: in call.first */
-    bool guard_ahead : 1;  /* its last command goes alone (exchange.guarded); */
-    bool proven_late : 1;  /* its answer was old at the read, and it was sent again; */
-    uint32_t resume;       /* then it goes on with the reply of this number */
-    uint32_t carried_out;  /* first command behind it that was carried out; NO_COMMAND: none */
-    uint32_t doubtful;     /* from this command on, they may have been carried out before; NO_COMMAND: none */
+    bool after_map : 1;      /* before it is sent, the map may tell of a take-over */
+    bool by_ask : 1;         /* in front of each command goes ASKING, */
+    bool ask_answered : 1;   /* whose reply has come */
+    bool unserved : 1;       /* a replica refuses so, too: it has not looked for the key yet */
+    bool replica_failed : 1; /* so the primary answers */
+    bool written : 1;        /* and not only its guard */
+    bool goes_first : 1;     /* its guard went alone, and it is not written since: in call.first */
+    bool guard_ahead : 1;    /* its last command goes alone (exchange.guarded); */
+    bool proven_late : 1;    /* its answer was old at the read, and it was sent again; */
+    uint32_t resume;         /* then it goes on with the reply of this number */
+    uint32_t carried_out;    /* first command behind it that was carried out; NO_COMMAND: none */
+    uint32_t doubtful;       /* from this command on, they may have been carried out before; NO_COMMAND: none */
     uint32_t len; /* a few pipelines' bytes, or a list of keys, at most; of what is `remade`, as it was written last */
     uint32_t room;
     char bytes[]; /* none of an exchange that is `remade` */

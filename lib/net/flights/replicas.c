@@ -10,12 +10,12 @@
 static bool asks_replicas(const struct carrier *c, const struct call *call)
 {
     return c->settings->options.read_from_replicas && call->task->reads && call->task->redo != NULL &&
-           !call->at_primary;
+           !call->replica_lacked;
 }
 
 bool replicas_may_answer(const struct carrier *c, const struct flight *flight)
 {
-    return asks_replicas(c, flight->call) && !flight->at_primary && !flight->exchange.at_primary;
+    return asks_replicas(c, flight->call) && !flight->replica_failed && !flight->exchange.at_primary;
 }
 
 static bool wants_replicas(const struct carrier *c)
@@ -319,7 +319,7 @@ bool replicas_may_end(struct carrier *c, struct call *call)
      * between two commands (EPROTO). */
     if (asks_replicas(c, call) &&
         ((status >= HIBLOOM_ENOTFOUND && status <= HIBLOOM_ECORRUPT) || status == HIBLOOM_EPROTO)) {
-        call->at_primary = true;
+        call->replica_lacked = true;
         call->task->redo(call->task);
         call_set_runnable(c, call);
         return false;
