@@ -158,7 +158,7 @@ static void judge_replaced(struct whole *w)
         whole_forgive(w);
         whole_replace(w);
     } else {
-        w->task.keeps = !task_has_failed(&w->task);
+        w->task.replicates = !task_has_failed(&w->task);
         w->step = remove_left_over;
     }
 }

@@ -301,7 +301,7 @@ static void judge_written(struct talk *talk, struct outbox *outbox)
         judge_finished(talk, outbox);
         return;
     }
-    talk->task.keeps = true;
+    talk->task.replicates = true;
     talk_then(talk, NULL, make_ready);
 }
 

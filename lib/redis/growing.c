@@ -37,12 +37,12 @@ static void unreserve(struct sieve *s, size_t used)
 }
 
 /* If a server may have forgotten that a link has grown, the call mends that first. Replicas may lack the mended root, so
- * no root counts as kept. True: that has begun, and `then` follows. */
+ * no root counts as replicated. True: that has begun, and `then` follows. */
 static bool begin_mending(struct sieve *s, void (*then)(struct sieve *))
 {
     if (s->denied || !links_are_in_doubt(s->filter))
         return false;
-    s->growing.kept = s->filter->kept = 0;
+    s->growing.replicated = s->filter->replicated = 0;
     sieve_reach(s, 0, then);
     return true;
 }
@@ -59,21 +59,21 @@ static void ask_grown_root(struct talk *talk, struct outbox *outbox)
  * replica that does not tell of it takes over. The client that grew the filter may have waited for the replicas,
  * or may not. So this call asks that root, and then waits for its server's replicas, too; once for each handle and
  * link. A link of one key has answered for the items themselves. */
-static void keep_roots(struct sieve *s)
+static void replicate_roots(struct sieve *s)
 {
     struct redis_filter *filter = s->filter;
     const uint32_t older = redis_links(filter) - 1;
-    uint32_t *kept = &s->growing.kept;
+    uint32_t *replicated = &s->growing.replicated;
 
-    if (begin_mending(s, keep_roots))
+    if (begin_mending(s, replicate_roots))
         return;
     if (!s->task.adds || !s->task.link->server->sends_all)
-        *kept = older;
-    while (*kept < older && redis_link(filter, *kept)->count == 1)
-        ++*kept;
-    if (*kept >= older)
+        *replicated = older;
+    while (*replicated < older && redis_link(filter, *replicated)->count == 1)
+        ++*replicated;
+    if (*replicated >= older)
         return;
-    sieve_ask(s, redis_link(filter, (*kept)++), ask_grown_root, keep_roots);
+    sieve_ask(s, redis_link(filter, (*replicated)++), ask_grown_root, replicate_roots);
 }
 
 static void end_chunk(struct sieve *s)
@@ -287,15 +287,15 @@ static void chunk(struct sieve *s)
 static void begin(struct sieve *s)
 {
     s->growing.older = 0;
-    s->growing.kept = s->filter->kept;
+    s->growing.replicated = s->filter->replicated;
     chunk(s);
 }
 
 static void release(struct sieve *s)
 {
     unreserve(s, s->chunk);
-    if (s->task.status == HIBLOOM_OK && s->task.adds && s->filter->kept < s->growing.kept)
-        s->filter->kept = s->growing.kept;
+    if (s->task.status == HIBLOOM_OK && s->task.adds && s->filter->replicated < s->growing.replicated)
+        s->filter->replicated = s->growing.replicated;
 }
 
-const struct policy growing_policy = {.begin = begin, .chunk = chunk, .end = keep_roots, .release = release};
+const struct policy growing_policy = {.begin = begin, .chunk = chunk, .end = replicate_roots, .release = release};

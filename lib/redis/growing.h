@@ -44,7 +44,7 @@ struct growing {
     uint32_t older;        /* links of which that was considered: */
     uint32_t read;         /* links whose bitmaps were, for all items that are left */
     uint32_t asked;        /* links that have been, for all that is left of the chunk */
-    uint32_t kept;         /* roots of links whose replicas know of the next one, once this call is over */
+    uint32_t replicated;   /* roots of links whose replicas know of the next one, once this call is over */
     uint32_t making;       /* links, with the one that it has to make, or has made last; 0: none */
     struct link *reserved; /* where the chunk has its room; NULL: it needs none, or has given it back */
 };

@@ -59,7 +59,7 @@ static void write_tail(const struct link *link, uint32_t i, uint64_t id, struct 
                                             RECORD_TRAILER - RECORD_IDENTITY_AT - RECORD_GENERATION});
 }
 
-void life_ask_make(struct life *life, struct outbox *outbox, uint32_t i, uint64_t id, int64_t ttl_ms, bool keeps)
+void life_ask_make(struct life *life, struct outbox *outbox, uint32_t i, uint64_t id, int64_t ttl_ms, bool keeps_ttl)
 {
     struct link *link = life->talk.task.link;
     char name[KEYS_SIZE], generation[RECORD_IDENTITY + 1], ttl[NUMBER_DIGITS + 3];
@@ -73,7 +73,7 @@ void life_ask_make(struct life *life, struct outbox *outbox, uint32_t i, uint64_
     command_argument(out, (struct argument){generation, i == 0 ? 0 : RECORD_GENERATION});
     command_number(out, spec_bitmap_bytes(link->spec));
     write_tail(link, i, id, out);
-    snprintf(ttl, sizeof ttl, "%s%" PRId64, keeps ? "k" : "", ttl_ms);
+    snprintf(ttl, sizeof ttl, "%s%" PRId64, keeps_ttl ? "k" : "", ttl_ms);
     command_text(out, ttl);
     outbox_end(outbox);
 }

@@ -164,8 +164,8 @@ void life_adopt(struct life *, const struct spec *, const struct record *);
 bool life_read_answer(struct life *, const struct reply *, uint32_t i);
 void life_take_answer(struct talk *, uint32_t tag, uint32_t index, const struct reply *);
 
-/* EVAL make of key number i, which gets that time to live; -1: none. `keeps`: one that is there keeps its own. */
-void life_ask_make(struct life *, struct outbox *, uint32_t i, uint64_t id, int64_t ttl_ms, bool keeps);
+/* EVAL make of key number i, which gets that time to live; -1: none. `keeps_ttl`: one that is there keeps its own. */
+void life_ask_make(struct life *, struct outbox *, uint32_t i, uint64_t id, int64_t ttl_ms, bool keeps_ttl);
 
 /* EVAL swap on the root: bytes at an offset, and the state; if it lives no longer than that: -1 for ever. `then` NULL: the
  * list of all ids. */

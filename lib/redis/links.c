@@ -212,7 +212,7 @@ static void link_has_ttl(struct links *l)
             open_again(l);
         return;
     }
-    l->task.keeps = true;
+    l->task.replicates = true;
     begin_life(l, LIFE_GROW, before_next(l), NULL, NULL, swapped)->ttl_ms = l->ttl_ms;
 }
 
@@ -234,7 +234,7 @@ static bool makes_again(struct links *l)
     l->dead = l->life.foreign;
     task_release(&l->inner);
     /* A primary that has lost its office may show ours, and the link be of its heir's filter. No replica follows it. */
-    l->task.keeps = !l->life.overtaken;
+    l->task.replicates = !l->life.overtaken;
     if (l->life.overtaken)
         announce(l, l->next.link); /* the same one: a further one would be one too many */
     else

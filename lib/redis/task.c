@@ -393,7 +393,7 @@ static enum task_next talk_next(struct task *task, struct outbox *outbox)
     struct talk *talk = (struct talk *)task;
 
     task->pause_ms = 0;
-    task->keeps = false;
+    task->replicates = false;
     for (;;) {
         if (write_next(talk, outbox))
             return TASK_SEND;
@@ -421,8 +421,8 @@ static enum task_next talk_next(struct task *task, struct outbox *outbox)
             return TASK_SEND;
         if (task->pause_ms > 0)
             return TASK_PAUSE;
-        if (task->keeps)
-            return TASK_KEEP;
+        if (task->replicates)
+            return TASK_REPLICATE;
     }
 }
 
@@ -450,9 +450,9 @@ enum task_next task_next(struct task *task, struct outbox *outbox)
     struct task *inner;
     do {
         inner = task->inner;
-        if (task->keeps) {
-            task->keeps = false;
-            return TASK_KEEP;
+        if (task->replicates) {
+            task->replicates = false;
+            return TASK_REPLICATE;
         }
         if (inner != NULL) {
             task_fail_too(inner, task);

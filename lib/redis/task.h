@@ -9,7 +9,7 @@
  *     task_next -> TASK_SEND: exchanges lie in the outbox      they are sent, it is called again
  *                  TASK_WAIT: it needs a reply first           task_reply for each of an exchange, then task_next
  *                  TASK_PAUSE: for task->pause_ms              it is called again after that
- *                  TASK_KEEP: nothing is outstanding           it is called again once replicas have what was done,
+ *                  TASK_REPLICATE: nothing is outstanding      it is called again once replicas have what was done,
  *                                                              where min_replicas wants that
  *                  TASK_DONE: status and words are final; nothing is outstanding.
  *                                                              it is called again behind a last WAIT, and where
@@ -118,7 +118,7 @@ struct failure {
 /* A pause until another call of the handle no longer makes links, or this one's deadline. */
 #define TASK_UNTIL_MADE UINT_MAX
 
-enum task_next { TASK_SEND, TASK_WAIT, TASK_PAUSE, TASK_KEEP, TASK_DONE };
+enum task_next { TASK_SEND, TASK_WAIT, TASK_PAUSE, TASK_REPLICATE, TASK_DONE };
 
 /* A task is a talk (below), or it runs others within it, one after the other. */
 struct task {
@@ -134,13 +134,13 @@ struct task {
     hibloom_status status;
     unsigned pause_ms;
     enum refusal refusal : 8;
-    bool keeps;     /* TASK_KEEP comes next */
-    bool elsewhere; /* it has failed, and the server has nothing to do with that */
-    bool cleans;    /* it takes back what it did: see talk.cleanup */
-    bool reads;     /* it only asks: a replica may answer, and what a server forgot makes it wrong */
-    bool adds;      /* items: they may be wanted on replicas */
-    bool removes;   /* items: of what a server forgot it must not remove any */
-    bool makes;     /* links, or it counts them: other calls of the handle pause until it has */
+    bool replicates; /* TASK_REPLICATE comes next */
+    bool elsewhere;  /* it has failed, and the server has nothing to do with that */
+    bool cleans;     /* it takes back what it did: see talk.cleanup */
+    bool reads;      /* it only asks: a replica may answer, and what a server forgot makes it wrong */
+    bool adds;       /* items: they may be wanted on replicas */
+    bool removes;    /* items: of what a server forgot it must not remove any */
+    bool makes;      /* links, or it counts them: other calls of the handle pause until it has */
     /* Begins it anew, once it is done: a server that took over may lack a part of it, or a replica did not know the
      * filter. NULL: that cannot be. */
     void (*redo)(struct task *);
@@ -241,7 +241,7 @@ struct finding {
  *
  * A step writes exchanges. talk_then says which function takes their replies, and which step
  * follows when all replies are in. Without a step the task is done. A step may send nothing, or
- * set task.pause_ms, or task.keeps. Functions that take replies are called take_... The
+ * set task.pause_ms, or task.replicates. Functions that take replies are called take_... The
  * step that decides by what they have noted is called judge_... tests/structure/steps.awk draws
  * the steps of all tasks.
  *

@@ -33,8 +33,8 @@ struct call {
     unsigned replicas_left; /* nodes whose answer to WAIT is to come */
     bool sent : 1;          /* a flight of it was written */
     bool wait_asked : 1;    /* WAIT was sent, at the end */
-    bool keeps : 1;         /* it was sent in the middle; */
-    bool unkept : 1;        /* and then a server was lost: the task fails, so that it ends and begins again */
+    bool replicates : 1;    /* it was sent in the middle; */
+    bool unreplicated : 1;  /* and then a server was lost: the task fails, so that it ends and begins again */
     bool begun_again : 1;   /* it began again, as a server was lost: no answer is progress, no old proof counts */
     bool waited : 1; /* for another call that makes links, which are not there yet: no answer is progress, either */
     bool replica_lacked : 1; /* the filter: none is asked any more */

@@ -58,7 +58,7 @@ static bool step(struct carrier *c, struct call *call)
         dispatch_call(c, call);
     if (call->replicas_left > 0)
         return false;
-    replicas_note_kept(c, call);
+    replicas_note_awaited(c, call);
     if (end_unsent(c, call))
         return true;
     switch (task_next(call->task, &c->outbox)) {
@@ -73,8 +73,8 @@ static bool step(struct carrier *c, struct call *call)
             call_begin_wait(c, call);
         call_sleep(c, call, clock_now_ms() + call->task->pause_ms);
         break;
-    case TASK_KEEP:
-        replicas_keep(c, call);
+    case TASK_REPLICATE:
+        replicas_await(c, call);
         dispatch_call(c, call);
         break;
     case TASK_DONE:
@@ -205,7 +205,7 @@ void events_cancel(struct carrier *c, const hibloom *filter)
         if (!task_is_of(call->task, filter))
             continue;
         task_fail(call->task, HIBLOOM_ECANCELED, "canceled before it was answered");
-        call->unkept = false;
+        call->unreplicated = false;
         if (call->task->status == HIBLOOM_ECANCELED) /* one that has failed otherwise takes back what it did */
             call_begin_drop(c, call);
         call_wake(c, call);

@@ -68,9 +68,9 @@ static struct flight *take_spare(struct flight_pool *pool, size_t len)
 struct flight *flight_new(struct flight_pool *pool, struct call *call, enum flight_kind kind,
                           const struct exchange *exchange, const char *bytes, size_t len)
 {
-    const size_t kept = exchange->remade ? 0 : len;
-    struct flight *flight = take_spare(pool, kept);
-    const size_t room = flight != NULL ? flight->room : kept;
+    const size_t copied = exchange->remade ? 0 : len;
+    struct flight *flight = take_spare(pool, copied);
+    const size_t room = flight != NULL ? flight->room : copied;
 
     if (flight == NULL)
         flight = alloc.malloc(sizeof *flight + room);
@@ -86,8 +86,8 @@ struct flight *flight_new(struct flight_pool *pool, struct call *call, enum flig
                               .doubtful = NO_COMMAND,
                               .len = (uint32_t)len,
                               .room = (uint32_t)room};
-    if (kept > 0)
-        memcpy(flight->bytes, bytes, kept);
+    if (copied > 0)
+        memcpy(flight->bytes, bytes, copied);
     return flight;
 }
 

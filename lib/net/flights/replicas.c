@@ -204,7 +204,7 @@ static void take_count(struct carrier *c, struct node *node, struct flight *flig
     char words[160];
 
     if (replicas >= wanted) {
-        if (flight->call->keeps)
+        if (flight->call->replicates)
             node_greet_behind(c, node, flight);
         else
             call_end_flight(c, flight);
@@ -272,21 +272,21 @@ void replicas_take(struct carrier *c, struct node *node, const struct reply *rep
 
 #define LOST "the connection, the server or the filter's key was lost before replicas had the write: call again"
 
-void replicas_keep(struct carrier *c, struct call *call)
+void replicas_await(struct carrier *c, struct call *call)
 {
-    call->keeps = wants_replicas(c) && !task_has_failed(call->task) && call->nodes != 0;
-    if (call->keeps)
+    call->replicates = wants_replicas(c) && !task_has_failed(call->task) && call->nodes != 0;
+    if (call->replicates)
         ask_replicas(c, call);
     else
         call_set_runnable(c, call);
 }
 
-void replicas_note_kept(struct carrier *c, struct call *call)
+void replicas_note_awaited(struct carrier *c, struct call *call)
 {
-    call->unkept = call->unkept ||
-                   (call->keeps && !task_has_failed(call->task) && call->restarts != c->store.server.stats.restarts);
-    call->keeps = false;
-    if (call->unkept)
+    call->unreplicated = call->unreplicated || (call->replicates && !task_has_failed(call->task) &&
+                                                call->restarts != c->store.server.stats.restarts);
+    call->replicates = false;
+    if (call->unreplicated)
         task_fail(call->task, HIBLOOM_EUNAVAILABLE, LOST);
 }
 
@@ -307,10 +307,10 @@ static bool begins_again(struct carrier *c, struct call *call)
 
 bool replicas_may_end(struct carrier *c, struct call *call)
 {
-    const bool unkept = call->unkept && call->task->redo != NULL;
+    const bool unreplicated = call->unreplicated && call->task->redo != NULL;
 
-    if (unkept) { /* that was all that it failed of */
-        call->unkept = false;
+    if (unreplicated) { /* that was all that it failed of */
+        call->unreplicated = false;
         call->task->status = HIBLOOM_OK;
     }
     const hibloom_status status = call->task->status;
@@ -324,7 +324,7 @@ bool replicas_may_end(struct carrier *c, struct call *call)
         call_set_runnable(c, call);
         return false;
     }
-    if (!(call->task->adds || unkept) || task_has_failed(call->task) || call->nodes == 0)
+    if (!(call->task->adds || unreplicated) || task_has_failed(call->task) || call->nodes == 0)
         return true;
     if (call->restarts != c->store.server.stats.restarts) {
         call->restarts = c->store.server.stats.restarts;

@@ -11,10 +11,10 @@
 bool replicas_may_end(struct carrier *, struct call *);
 
 /* The task goes on once min_replicas have all writes so far. */
-void replicas_keep(struct carrier *, struct call *);
+void replicas_await(struct carrier *, struct call *);
 /* They have answered. If a server was lost before that, the task fails. If it adds, replicas_may_end then begins it
  * again. */
-void replicas_note_kept(struct carrier *, struct call *);
+void replicas_note_awaited(struct carrier *, struct call *);
 
 /* Sends WAIT to the node where writes were sent for it, and none is on its way. */
 void replicas_wait(struct carrier *, struct node *);
