@@ -270,7 +270,7 @@ bool encoding_begins_slice(const struct link *link, const struct slice_add *slic
     const struct link_key *known = &link->keys[i];
 
     return slice->window != NULL &&
-           (known->epoch < period_epoch(link->spec, slice->period) || known->changed > slice->looked);
+           (known->epoch < period_epoch(link->spec, slice->period) || known->changed > slice->known_clears);
 }
 
 static void ask_slice(const struct encoding *encoding, const struct link *link, struct commands *out,

@@ -29,8 +29,8 @@ struct slice_add {
     uint32_t begun;    /* this one had it; the number of keys: none had */
     uint64_t clock_us; /* a server's that refused a part, since it is not in the period; 0: none */
     struct redis_filter
-        *window;     /* of its other slices none may be of a newer period; NULL: nobody looks whether one is. And: */
-    uint64_t looked; /* how many `clears` of this one were known as the call looked in all of them */
+        *window; /* of its other slices none may be of a newer period; NULL: nobody looks whether one is. And: */
+    uint64_t known_clears; /* `clears` of this one, as the call looked in all of them */
 };
 
 struct pack {

@@ -255,7 +255,7 @@ static void release(struct task *task)
 
     if (opened && link->number == 0) /* what its own opening met was before it */
         link->of->restarts = link->server->stats.restarts;
-    if (!opened && life->goal != LIFE_DROP && life->goal != LIFE_GROW && life->goal != LIFE_LOOK)
+    if (!opened && life->goal != LIFE_DROP && life->goal != LIFE_GROW && life->goal != LIFE_INSPECT)
         link_close(link);
     alloc.free(life->creating.mine);
     explicit_bzero(life->place, sizeof life->place); /* the seeds */
@@ -268,10 +268,10 @@ void life_begin(struct life *life, enum life_goal goal, struct link *link, const
         near_forget(link);
     memset(life, 0, sizeof *life);
     talk_begin(&life->talk, link,
-               goal == LIFE_DROP   ? life_remove
-               : goal == LIFE_GROW ? life_swap_grown
-               : goal == LIFE_LOOK ? life_look
-                                   : life_read_places);
+               goal == LIFE_DROP      ? life_remove
+               : goal == LIFE_GROW    ? life_swap_grown
+               : goal == LIFE_INSPECT ? life_inspect
+                                      : life_read_places);
     life->talk.task.release = release;
     life->goal = goal;
     life->makes = makes;

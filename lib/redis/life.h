@@ -26,7 +26,7 @@
 #define LIFE_PAUSE_MS 5
 #define LIFE_AFTER_ROOT_MS 1000 /* the other keys live longer than the root, so that it goes first */
 
-enum life_goal { LIFE_OPEN, LIFE_REPAIR, LIFE_DELETE, LIFE_DROP, LIFE_GROW, LIFE_LOOK };
+enum life_goal { LIFE_OPEN, LIFE_REPAIR, LIFE_DELETE, LIFE_DROP, LIFE_GROW, LIFE_INSPECT };
 
 /* A further link of a growing filter; all 0: of any other. */
 struct life_link {
@@ -142,7 +142,7 @@ void life_tidy(struct talk *, struct outbox *);        /* create.c: keys that it
 void life_remove(struct talk *, struct outbox *);      /* remove.c: the handle's filter, or the one that was found */
 void life_remove_keys(struct talk *, struct outbox *); /* remove.c: from a root in the state removing on */
 void life_swap_grown(struct talk *, struct outbox *);  /* create.c: the handle's filter is followed by another link */
-void life_look(struct talk *, struct outbox *);        /* open.c: the handle's root, and one link further */
+void life_inspect(struct talk *, struct outbox *);     /* open.c: the handle's root, and one link further */
 
 /* Asks the guards of the keys behind life.range, which becomes theirs; false: there is none. */
 bool life_ask_next_keys(struct life *, struct outbox *);
@@ -192,7 +192,7 @@ void life_fail_link_taken(struct task *, const char *name);
 
 /* ---- The tasks ------------------------------------------------------------------- */
 
-/* For open, repair, delete by name; and for drop, growth and a look by handle. task_release frees
+/* For open, repair, delete by name; and for drop, growth and an inspection by handle. task_release frees
  * the handle's keys, too, unless it has been opened or was before. */
 void life_begin(struct life *, enum life_goal, struct link *, const struct spec *makes, const struct request *said);
 

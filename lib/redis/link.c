@@ -159,7 +159,7 @@ void link_close(struct link *link)
     while (link->number == 0 && filter->further_count > 0)
         link_free(filter->further[--filter->further_count]);
     if (link->number == 0)
-        filter->looked = filter->clock_us = filter->replicated = 0;
+        filter->seen_changes = filter->clock_us = filter->replicated = 0;
     make(link, filter, link->number, link->spec);
 }
 

@@ -66,10 +66,10 @@ struct link {
 /* hibloom.impl */
 struct redis_filter {
     hibloom *handle;
-    uint64_t restarts;   /* restarts of the store's servers that this handle has reported */
-    uint64_t looked;     /* redis_changes of its server when its links' roots, or a window's periods, were read last */
-    uint64_t clock_us;   /* sliding window: the last time from its server; see window.h */
-    uint32_t replicated; /* links whose roots tell replicas, too, of the next one; see min_replicas */
+    uint64_t restarts;     /* restarts of the store's servers that this handle has reported */
+    uint64_t seen_changes; /* redis_changes as the roots of its links, or a window's periods, were read last */
+    uint64_t clock_us;     /* sliding window: the last time from its server; see window.h */
+    uint32_t replicated;   /* links whose roots tell replicas, too, of the next one; see min_replicas */
     uint32_t further_count;
     struct link **further;    /* NULL: there is none */
     const struct task *maker; /* the call that makes links, or counts them; NULL: none does */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define ATTEMPTS 10u /* each that fails is somebody else's that went on */
-#define HASTY 3u     /* so many looks do not wait, */
+#define HASTY 3u     /* so many inspections do not wait, */
 #define REST_MS 10u  /* and the others do so */
 
 static void go_on(struct links *);
@@ -50,14 +50,14 @@ static uint32_t first_unannounced(struct redis_filter *filter)
     return i;
 }
 
-static bool must_look(const struct redis_filter *filter)
+static bool must_inspect(const struct redis_filter *filter)
 {
-    return filter->first.spec->growth != 0 && filter->looked != redis_changes(filter->first.server);
+    return filter->first.spec->growth != 0 && filter->seen_changes != redis_changes(filter->first.server);
 }
 
 bool links_are_in_doubt(struct redis_filter *filter)
 {
-    return must_look(filter) || first_unannounced(filter) < redis_links(filter);
+    return must_inspect(filter) || first_unannounced(filter) < redis_links(filter);
 }
 
 /* A filter that is lost, removed, or made anew, meanwhile is opened again. */
@@ -73,7 +73,7 @@ static void open_again(struct links *l)
         return;
     }
     l->task.status = HIBLOOM_OK;
-    l->looked = 0;
+    l->inspected = 0;
     run_root(l);
 }
 
@@ -330,27 +330,27 @@ static void announce(struct links *l, uint32_t number)
 
 /* ---- Another run of a server -------------------------------------------------------------------- */
 
-static void looked(struct links *l)
+static void inspected(struct links *l)
 {
     if (!end_inner(l)) {
         open_again(l);
         return;
     }
-    if (++l->looked >= redis_links(l->filter)) {
-        l->filter->looked = l->changes;
-        l->looked = 0;
+    if (++l->inspected >= redis_links(l->filter)) {
+        l->filter->seen_changes = l->changes;
+        l->inspected = 0;
     }
     go_on(l);
 }
 
 /* What may have forgotten that it has grown are the roots of all links. */
-static void look(struct links *l)
+static void inspect(struct links *l)
 {
-    struct link *link = redis_link(l->filter, l->looked);
+    struct link *link = redis_link(l->filter, l->inspected);
 
-    if (l->looked == 0)
+    if (l->inspected == 0)
         l->changes = redis_changes(link->server);
-    begin_life(l, LIFE_LOOK, link, NULL, NULL, looked);
+    begin_life(l, LIFE_INSPECT, link, NULL, NULL, inspected);
 }
 
 static void rest(struct talk *talk, struct outbox *outbox)
@@ -361,20 +361,21 @@ static void rest(struct talk *talk, struct outbox *outbox)
 static void rested(struct links *l)
 {
     if (end_inner(l))
-        look(l);
+        inspect(l);
 }
 
-/* Each redirect makes it look again: also one of the look itself, or of another call. Between two slot maps there is a
- * pause, and the old one may redirect all calls until then. So it tries for as long as any call does. */
-static void look_again(struct links *l)
+/* Each redirect makes it inspect them again: also one of the inspection itself, or of another call. Between two slot
+ * maps there is a pause, and the old one may redirect all calls until then. So it tries for as long as any call
+ * does. */
+static void inspect_again(struct links *l)
 {
     const uint32_t retry_ms = l->task.link->server->retry_ms;
 
-    if (l->looks++ >= ATTEMPTS && clock_now_ms() >= l->begun_ms + retry_ms) {
+    if (l->inspections++ >= ATTEMPTS && clock_now_ms() >= l->begun_ms + retry_ms) {
         task_fail(&l->task, HIBLOOM_EUNAVAILABLE,
                   "'%s': its servers take over from each other time and again: try again", l->filter->handle->name);
-    } else if (l->looks <= HASTY || retry_ms == 0) {
-        look(l);
+    } else if (l->inspections <= HASTY || retry_ms == 0) {
+        inspect(l);
     } else {
         talk_begin(&l->talk, l->task.link, rest);
         l->ended = rested;
@@ -498,10 +499,10 @@ static void go_on(struct links *l)
         begin_upkeep(l);
     else if (newest->grown)
         follow_link(l);
-    else if (must_look(l->filter) && l->looked == 0)
-        look_again(l);
-    else if (must_look(l->filter))
-        look(l);
+    else if (must_inspect(l->filter) && l->inspected == 0)
+        inspect_again(l);
+    else if (must_inspect(l->filter))
+        inspect(l);
     else if (first_unannounced(l->filter) < redis_links(l->filter) && !l->denied) {
         if (sets_ttl(l))
             l->at = 1; /* the link gets the time of the one before it, so all are set once more */
@@ -621,7 +622,7 @@ static void root_ended(struct links *l)
         l->chain = l->life.chain;
         remove_links(l);
     } else if (l->goal == LINKS_OPEN) {
-        l->filter->looked = l->changes;
+        l->filter->seen_changes = l->changes;
         go_on(l);
     } else if (l->goal == LINKS_REPAIR && grown) {
         l->at = 1;

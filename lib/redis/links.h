@@ -51,9 +51,9 @@ struct links {
     struct spec next;              /* its spec */
     int64_t ttl_ms;                /* of the newest link */
     unsigned attempts;             /* to grow */
-    uint64_t changes;              /* redis_changes, before it looked at the first root */
-    uint32_t looked;               /* links at whose roots it has looked since */
-    unsigned looks;                /* how often it has begun with the first one */
+    uint64_t changes;              /* redis_changes, before it inspected the first root */
+    uint32_t inspected;            /* links whose roots it has inspected since */
+    unsigned inspections;          /* how often it has begun with the first one */
     bool asks;                     /* its caller only asks: if the server refuses to mend a root, it goes on; */
     bool denied;                   /* and the server has refused that */
     struct failure failed;         /* to grow, or to remove a link */
@@ -68,7 +68,7 @@ struct links {
  * has of its filter, too, unless that is open. */
 void links_begin(struct links *, enum links_goal, hibloom *, const struct request *wanted, uint64_t number);
 
-/* May the handle's links, or their roots, not be what they were, so that it has to look, or to tell of a link? */
+/* May the handle's links, or their roots, not be what they were, so that it has to inspect, or to tell of a link? */
 bool links_are_in_doubt(struct redis_filter *);
 
 #endif

@@ -138,7 +138,7 @@ static void take_look(struct talk *talk, uint32_t tag, uint32_t index, const str
         (void)guard_take(talk, 0, index, reply);
 }
 
-void life_look(struct talk *talk, struct outbox *outbox)
+void life_inspect(struct talk *talk, struct outbox *outbox)
 {
     guard_ask_alone(talk->task.link, outbox, 0, 0);
     outbox_last(outbox)->at_primary = true;

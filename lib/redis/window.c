@@ -317,7 +317,7 @@ static void set(struct sieve *s)
         .from_us = clustered ? 0 : period_end_us(link->spec, s->window->period - 1), /* there one clock decides */
         .begun = begun,
         .window = s->op == STORE_ADD_NEW && !clustered ? s->filter : NULL,
-        .looked = s->window->clears[number],
+        .known_clears = s->window->clears[number],
     };
     sieve_add(s, slice, &s->window->slice, was_sent);
 }
@@ -332,7 +332,7 @@ static uint32_t most(const struct link *link, size_t n, bool adds)
 
 static void periods_read(struct sieve *s)
 {
-    s->filter->looked = s->window->changes;
+    s->filter->seen_changes = s->window->changes;
     s->filter->clock_us = 0;
     chunk(s);
 }
@@ -350,7 +350,7 @@ static void begin(struct sieve *s)
     s->window->what = (unsigned char *)s->answers;
     s->window->older = (bool *)(s->window->clears + redis_links(s->filter));
     s->window->changes = redis_changes(s->task.link->server);
-    if (!s->task.adds || s->filter->looked == s->window->changes)
+    if (!s->task.adds || s->filter->seen_changes == s->window->changes)
         chunk(s);
     else if (sieve_rely_on_all(s)) /* another server may lack what began a period, and have another clock */
         sieve_prove(s, periods_read);
