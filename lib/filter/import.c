@@ -172,8 +172,8 @@ static bool name_aside(struct whole *w, char out[HIBLOOM_NAME_MAX + 1])
 /* Said before anything is moved: all links get their names in one step, which in a cluster knows one slot. */
 static void check_slot(struct whole *w)
 {
-    if (w->dump.filter.links > 1 && !store_is_in_memory(w->told) && ((struct redis_store *)w->told)->server.count > 1 &&
-        !keys_has_tag(w->naming.name))
+    if (w->dump.filter.links > 1 && !store_is_in_memory(w->asked) &&
+        ((struct redis_store *)w->asked)->server.count > 1 && !keys_has_tag(w->naming.name))
         whole_fail(w, HIBLOOM_ENOTSUP,
                    "%s: has grown to %" PRIu32 " filters, which on a cluster get their names in one step only if the "
                    "name, '%s', has a {tag}",
@@ -188,7 +188,7 @@ static void drop(struct whole *w)
 {
     whole_keep_failure(w);
     w->task.cleans = true;
-    w->naming.place = (hibloom){.store = w->told};
+    w->naming.place = (hibloom){.store = w->asked};
     strcpy(w->naming.place.name, w->filter->name);
     whole_do(w, w->dump.opened ? LINKS_DROP : LINKS_DELETE, w->dump.opened ? w->filter : &w->naming.place, NULL, 0,
              whole_fail_after_all);
@@ -292,8 +292,8 @@ static void take_header(struct whole *w)
         return;
     request_exactly(&w->dump.wanted, &w->dump.filter.spec);
     w->dump.wanted.ttl_ms = ASIDE_MS;
-    w->filter = filter_new(w->told, aside, &status);
-    whole_take(w, status, w->told);
+    w->filter = filter_new(w->asked, aside, &status);
+    whole_take(w, status, w->asked);
     if (status != HIBLOOM_OK)
         return;
     w->cleanup = drop;

@@ -34,8 +34,8 @@ void whole_open_name(struct whole *w)
     hibloom_status status;
 
     filter_close(w->naming.old);
-    w->naming.old = filter_new(w->told, w->naming.name, &status);
-    whole_take(w, status, w->told);
+    w->naming.old = filter_new(w->asked, w->naming.name, &status);
+    whole_take(w, status, w->asked);
     if (w->naming.old == NULL)
         return;
     whole_do(w, LINKS_OPEN, w->naming.old, NULL, 0, name_opened);
@@ -188,8 +188,8 @@ static void put_in_place(struct whole *w)
 {
     if (w->naming.old != NULL && w->naming.old->spec.window != 0) {
         fail_window(w, w->naming.name);
-    } else if (store_is_in_memory(w->told)) {
-        whole_take(w, w->told->class->replace(w->filter, w->naming.name, w->naming.old), w->told);
+    } else if (store_is_in_memory(w->asked)) {
+        whole_take(w, w->asked->class->replace(w->filter, w->naming.name, w->naming.old), w->asked);
     } else {
         whole_reach(w, w->filter, 1, replace);
         w->judges = true;
@@ -219,7 +219,7 @@ static void begin_replacing(struct whole *w, const struct whole_args *args)
     w->end = end_replacing;
     strcpy(w->naming.before, filter->name);
     w->naming.name = args->text[0];
-    whole_take(w, filter_check_name(w->told, w->naming.name), w->told);
+    whole_take(w, filter_check_name(w->asked, w->naming.name), w->asked);
     if (filter->bare)
         whole_fail(w, HIBLOOM_ENOTSUP, "'%s': a bare bitmap is another program's", filter->name);
     if (task_has_failed(&w->task))

@@ -280,13 +280,13 @@ hibloom_status hibloom_async_compare(hibloom *a, hibloom *b, hibloom_comparison 
 
 static void commit(struct whole *w)
 {
-    whole_take(w, filter_file_commit(&w->file), w->told);
+    whole_take(w, filter_file_commit(&w->file), w->asked);
 }
 
 static void save_piece(struct whole *w)
 {
     clear_padding(w, w->bits);
-    whole_take(w, filter_file_write(&w->file, w->bits, (size_t)w->pieces.piece.len), w->told);
+    whole_take(w, filter_file_write(&w->file, w->bits, (size_t)w->pieces.piece.len), w->asked);
     w->step = go_on;
 }
 
@@ -297,8 +297,8 @@ static void save_links(struct whole *w)
 
     if (!make_room(w, &w->bits, &filter->spec, links))
         return;
-    whole_take(w, filter_file_create(&w->file, w->args->text[0], w->args->fd, &filter->spec, links, &w->told->error),
-               w->told);
+    whole_take(w, filter_file_create(&w->file, w->args->text[0], w->args->fd, &filter->spec, links, &w->asked->error),
+               w->asked);
     walk_over(w, &filter->spec, links, filter, save_piece, commit);
 }
 
@@ -332,9 +332,9 @@ hibloom_status hibloom_save_fd(hibloom *filter, int fd)
 
 static void read_piece(struct whole *w)
 {
-    whole_take(w, filter_file_read(&w->file, w->bits, (size_t)w->pieces.piece.len), w->told);
+    whole_take(w, filter_file_read(&w->file, w->bits, (size_t)w->pieces.piece.len), w->asked);
     if (!task_has_failed(&w->task) && clear_padding(w, w->bits))
-        whole_take(w, filter_file_corrupt(&w->file, "was altered: bits are set behind its last one"), w->told);
+        whole_take(w, filter_file_corrupt(&w->file, "was altered: bits are set behind its last one"), w->asked);
     w->step = go_on;
 }
 
@@ -348,12 +348,12 @@ static void load_piece(struct whole *w)
 /* One walk over the file, which ends in its checksum. */
 static void check_sum(struct whole *w)
 {
-    whole_take(w, filter_file_check(&w->file), w->told);
+    whole_take(w, filter_file_check(&w->file), w->asked);
 }
 
 static void load_links(struct whole *w)
 {
-    whole_take(w, filter_file_rewind(&w->file), w->told);
+    whole_take(w, filter_file_rewind(&w->file), w->asked);
     walk_over(w, &w->file.spec, w->file.links, NULL, load_piece, check_sum);
 }
 
@@ -377,7 +377,7 @@ static void begin_loading(struct whole *w, const struct whole_args *args)
     if (!begin(w, args))
         return;
     w->end = end_file;
-    whole_take(w, filter_file_open(&w->file, args->text[0], &w->told->error), w->told);
+    whole_take(w, filter_file_open(&w->file, args->text[0], &w->asked->error), w->asked);
     if (!task_has_failed(&w->task) && make_room(w, &w->bits, &w->file.spec, w->file.links))
         walk_over(w, &w->file.spec, w->file.links, NULL, read_piece, file_checked);
 }

@@ -132,9 +132,9 @@ static hibloom_status end(struct whole *w, bool wanted)
     }
     end_inner(w);
     if (status != HIBLOOM_OK && w->task.words != NULL) /* no driver has run it */
-        (void)error_set(&w->told->error, status, "%s", w->task.words);
-    else if (status != HIBLOOM_OK && w->told != w->store)
-        w->told->error = w->store->error;
+        (void)error_set(&w->asked->error, status, "%s", w->task.words);
+    else if (status != HIBLOOM_OK && w->asked != w->store)
+        w->asked->error = w->store->error;
     task_end(&w->task);
     if (w->end != NULL)
         w->end(w, wanted && status == HIBLOOM_OK);
@@ -146,13 +146,13 @@ static hibloom_status end(struct whole *w, bool wanted)
 /* ---- The call -------------------------------------------------------------------------------- */
 
 /* Data that a server forgot makes it wrong, as it does a remove. */
-static void begin(struct whole *w, whole_begin_fn *begin_call, const struct whole_args *args, hibloom_store *told,
+static void begin(struct whole *w, whole_begin_fn *begin_call, const struct whole_args *args, hibloom_store *asked,
                   hibloom_store *sender)
 {
     memset(w, 0, sizeof *w);
     w->task = (struct task){.follow = follow, .removes = true};
     w->args = args;
-    w->told = told;
+    w->asked = asked;
     w->store = sender;
     begin_call(w, args);
 }
@@ -191,33 +191,33 @@ static struct whole_work *make(struct whole_work *here, hibloom_store *store, co
 
 /* The store whose kind of call it is. One in memory sends nothing, so the other one sends. But a loop is not left for a
  * store whose calls wait: in memory the call is made at once. */
-static hibloom_store *sender_of(hibloom_store *told, hibloom_store *other)
+static hibloom_store *sender_of(hibloom_store *asked, hibloom_store *other)
 {
-    const bool loop_waits = other != NULL && told->async != NULL && other->async == NULL;
+    const bool loop_waits = other != NULL && asked->async != NULL && other->async == NULL;
 
-    return other != NULL && store_is_in_memory(told) && !loop_waits ? other : told;
+    return other != NULL && store_is_in_memory(asked) && !loop_waits ? other : asked;
 }
 
 hibloom_status whole_call(whole_begin_fn *begin_call, const struct whole_args *args, const struct how *how)
 {
-    hibloom_store *told = args->filter != NULL ? args->filter->store : args->store;
+    hibloom_store *asked = args->filter != NULL ? args->filter->store : args->store;
     hibloom_store *other = args->other != NULL ? args->other->store : args->from;
     struct whole_work here;
 
-    if (told->class == NULL || (other != NULL && other->class == NULL))
+    if (asked->class == NULL || (other != NULL && other->class == NULL))
         return HIBLOOM_EINVAL; /* its error already says why there is no store */
-    hibloom_store *sender = sender_of(told, other);
+    hibloom_store *sender = sender_of(asked, other);
     const bool other_closes = args->other != NULL && args->other->closing;
     const hibloom_status status = how_check(sender, other_closes ? args->other : args->filter, how, 0);
-    if (status != HIBLOOM_OK && sender != told)
-        told->error = sender->error;
+    if (status != HIBLOOM_OK && sender != asked)
+        asked->error = sender->error;
     if (status != HIBLOOM_OK)
         return status;
     struct whole_work *own = make(&here, sender, args, how);
     if (own == NULL)
         return HIBLOOM_ENOMEM;
     struct task *task = &own->whole.task;
-    begin(&own->whole, begin_call, &own->args, told, sender);
+    begin(&own->whole, begin_call, &own->args, asked, sender);
     if (store_is_in_memory(sender) && !task_has_failed(task))
         (void)task_next(task, NULL); /* it sends nothing */
     if (store_is_in_memory(sender) || (sender->async == NULL && task_has_failed(task)))

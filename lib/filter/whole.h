@@ -85,7 +85,7 @@ struct whole {
     struct failure failure; /* that is kept while other steps follow, */
     bool failed_elsewhere;  /* and its task.elsewhere */
     hibloom_store *store;   /* whose task it is; one in memory: there is nothing to send */
-    hibloom_store *told;    /* its error gets the words */
+    hibloom_store *asked;   /* the one that was asked for it: its error gets the words */
     hibloom *filter, *other;
     unsigned char *bits, *more_bits; /* rooms for a piece */
 
