@@ -162,8 +162,8 @@ static hibloom_status call_links(hibloom *filter, enum links_goal goal, uint64_t
         status = error_set(&store->error, HIBLOOM_ERANGE, "a time to live is 2^50 ms at most");
     if (status != HIBLOOM_OK)
         return status;
-    const struct links_args call = {.goal = goal, .filter = filter, .ms = ms, .info = out, .size = size};
-    return how_links(store, &call, how);
+    const struct links_args args = {.goal = goal, .filter = filter, .ms = ms, .info = out, .size = size};
+    return how_links(store, &args, how);
 }
 
 hibloom_status hibloom_get_info(hibloom *filter, hibloom_info *out, size_t size)

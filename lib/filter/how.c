@@ -30,25 +30,25 @@ hibloom_status how_check(hibloom_store *store, const hibloom *filter, const stru
 struct links_work {
     struct work work;
     struct links links;
-    struct links_args call;
+    struct links_args args;
     struct request wanted;
 };
 
-static hibloom_status hand_over(const struct links_args *call, hibloom_status status, const struct store_count *count,
+static hibloom_status hand_over(const struct links_args *args, hibloom_status status, const struct store_count *count,
                                 bool wanted)
 {
-    const bool opened = call->goal == LINKS_OPEN && status == HIBLOOM_OK;
+    const bool opened = args->goal == LINKS_OPEN && status == HIBLOOM_OK;
 
-    if (opened && wanted && call->filter != NULL)
-        return filter_take_over(call->filter, call->made);
+    if (opened && wanted && args->filter != NULL)
+        return filter_take_over(args->filter, args->made);
     if (opened && wanted)
-        *call->out = filter_opened(call->made);
+        *args->out = filter_opened(args->made);
     else if (opened)
-        filter_close(call->made);
+        filter_close(args->made);
     else
-        filter_free(call->made);
-    if (call->info != NULL && status == HIBLOOM_OK && wanted)
-        filter_fill(call->info, call->size, &count->info, sizeof count->info);
+        filter_free(args->made);
+    if (args->info != NULL && status == HIBLOOM_OK && wanted)
+        filter_fill(args->info, args->size, &count->info, sizeof count->info);
     return status;
 }
 
@@ -57,37 +57,37 @@ static hibloom_status finish_links(struct work *work, hibloom_status status)
     struct links_work *own = (struct links_work *)work;
     hibloom *filter = work->filter;
     bool wanted = work_is_wanted(work);
-    const bool busy = wanted && status == HIBLOOM_OK && own->call.made != NULL && filter != NULL && filter->uses > 1;
+    const bool busy = wanted && status == HIBLOOM_OK && own->args.made != NULL && filter != NULL && filter->uses > 1;
 
     task_release(&own->links.task);
     explicit_bzero(&own->wanted, sizeof own->wanted);
-    status = hand_over(&own->call, status, &own->links.count, wanted && !busy);
+    status = hand_over(&own->args, status, &own->links.count, wanted && !busy);
     return !busy ? status
                  : error_set(&filter->store->error, HIBLOOM_EBUSY, "'%s': other calls on its handle are pending",
                              filter->name);
 }
 
-hibloom_status how_links(hibloom_store *store, const struct links_args *call, const struct how *how)
+hibloom_status how_links(hibloom_store *store, const struct links_args *args, const struct how *how)
 {
     const bool at_once = store_is_in_memory(store);
-    hibloom *filter = call->made != NULL ? call->made : call->filter;
+    hibloom *filter = args->made != NULL ? args->made : args->filter;
     struct store_count count;
     struct links_work here,
         *own = work_make(store, how, &here, at_once ? sizeof own->work : sizeof *own, 0, finish_links);
 
     if (own == NULL) {
-        filter_free(call->made);
+        filter_free(args->made);
         return HIBLOOM_ENOMEM;
     }
-    own->work.filter = call->filter;
+    own->work.filter = args->filter;
     if (at_once) {
-        const hibloom_status status = store->class->links(filter, call->goal, call->wanted, call->ms, &count);
-        return work_end(&own->work, hand_over(call, status, &count, true));
+        const hibloom_status status = store->class->links(filter, args->goal, args->wanted, args->ms, &count);
+        return work_end(&own->work, hand_over(args, status, &count, true));
     }
-    own->call = *call;
-    if (call->wanted != NULL)
-        own->wanted = *call->wanted;
-    links_begin(&own->links, call->goal, filter, call->wanted != NULL ? &own->wanted : NULL, call->ms);
+    own->args = *args;
+    if (args->wanted != NULL)
+        own->wanted = *args->wanted;
+    links_begin(&own->links, args->goal, filter, args->wanted != NULL ? &own->wanted : NULL, args->ms);
     return work_go(&own->work, &own->links.task);
 }
 

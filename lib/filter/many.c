@@ -193,8 +193,8 @@ static void begin_part(struct part *part)
 
     if (m->opened != NULL) {
         hibloom **opened = m->opened + part->first;
-        const struct links_args call = {.goal = LINKS_OPEN, .made = part->filter, .wanted = &m->wanted, .out = opened};
-        status = how_links(m->work.store, &call, &how);
+        const struct links_args args = {.goal = LINKS_OPEN, .made = part->filter, .wanted = &m->wanted, .out = opened};
+        status = how_links(m->work.store, &args, &how);
     } else {
         status = how_items(part->filter, m->op, m->items + part->first, part->n, answers, &how);
     }
