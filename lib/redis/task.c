@@ -206,17 +206,15 @@ static bool misses_restart(const struct link *link, uint64_t restarts)
     return link != NULL && link->of->first.count > 0 && link->of->restarts != restarts;
 }
 
-bool task_missed_restart(const struct task *task, uint64_t restarts)
+bool task_tell_restart(struct task *task, uint64_t restarts)
 {
-    return misses_restart(task->link, restarts) || misses_restart(task->from, restarts);
-}
-
-void task_tell_restart(struct task *task, uint64_t restarts)
-{
+    if (!misses_restart(task->link, restarts) && !misses_restart(task->from, restarts))
+        return false;
     task->told = restarts;
     task_fail(task, HIBLOOM_ELOST,
               "the server was restarted, or another took over: acknowledged adds may be missing; add those again, then "
               "go on");
+    return true;
 }
 
 uint64_t task_take_told(struct task *task)

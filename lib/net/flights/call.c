@@ -302,11 +302,9 @@ bool call_tell_restart(struct carrier *c, struct call *call, const struct node *
 {
     const uint64_t restarts = c->store.server.stats.restarts;
 
-    if (c->settings->options.accept_restarts || task_has_failed(call->task) ||
-        !task_missed_restart(call->task, restarts))
+    if (c->settings->options.accept_restarts || task_has_failed(call->task) || !task_tell_restart(call->task, restarts))
         return false;
     call_note_failure(c, call, at);
-    task_tell_restart(call->task, restarts);
     return true;
 }
 
