@@ -192,8 +192,9 @@ struct failure task_refusal(struct task *task, enum refusal refusal, const char 
 /* ---- A server that forgot, and one that is silent ------------------------------ */
 
 /* Bits are sent before the guard behind them is read, so an add through a handle whose filter is long gone writes into
- * whatever took its name. After so much silence a guard is asked first: the root's as an add begins (walk.c, start_add), and
- * that of what has waited as it is written (net/flights/node.c, must_prove). Only what is in flight can hit a stranger. */
+ * whatever took its name. After so much silence a guard is asked first: the root's as an add begins (walk.c, start_add;
+ * of a window with the clock: window.c, set), and that of what has waited as it is written (net/flights/node.c,
+ * must_prove). Only what is in flight can hit a stranger. */
 #define STALE_NS (UINT64_C(100) * 1000 * 1000)
 
 bool proof_is_old(uint64_t asked_ns)

@@ -7,7 +7,7 @@
  *   task -> exchanges -> flights -> a node's pipe -> replies -> task
  *              ^ lost, refused for now, or redirected: once more
  *
- * Each file here uses those before it:
+ * Each file here uses those before it. Only flight.c counts in struct call, too:
  *
  *   flight     commands on their way; their call counts them, and has their proofs
  *   carrier    this

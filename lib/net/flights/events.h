@@ -20,7 +20,8 @@ void events_cancel(struct carrier *, const hibloom *);
 
 void events_end(struct carrier *, struct call *); /* once it is done */
 
-/* Writes what the calls have sent, where the carrier does not (carrier.by_turns). */
+/* Writes what calls have sent and no event has written: as a loop turns (carrier.by_turns), or once blocking calls no
+ * longer go in step. */
 void events_flush(struct carrier *);
 
 /* What has happened. A reply is to the oldest flight of the node. Where it is to a
