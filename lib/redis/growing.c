@@ -252,7 +252,7 @@ static bool find_room(struct sieve *s)
         return true;
     } else if (sieve_may_make(s, chunk)) {
         upkeep_begin_count(&s->inner->upkeep, newest);
-        sieve_await(s, &s->inner->task, counted);
+        sieve_await(s, counted);
     }
     return false;
 }

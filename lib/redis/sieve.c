@@ -24,18 +24,23 @@ static uint64_t mark_of(const struct sieve *s)
 
 /* ---- Inner tasks ----------------------------------------------------------------------------- */
 
+static struct task *inner_of(const struct sieve *s)
+{
+    return s->links != NULL ? &s->links->task : s->bulk != NULL ? &s->bulk->task : &s->inner->task;
+}
+
 static void free_inner(struct sieve *s)
 {
-    task_release(s->links != NULL ? &s->links->task : s->bulk != NULL ? &s->bulk->task : &s->inner->task);
+    task_release(inner_of(s));
     alloc.free(s->links);
     alloc.free(s->bulk);
     s->links = NULL;
     s->bulk = NULL;
 }
 
-void sieve_await(struct sieve *s, struct task *inner, void (*ended)(struct sieve *))
+void sieve_await(struct sieve *s, void (*ended)(struct sieve *))
 {
-    s->task.inner = inner;
+    s->task.inner = inner_of(s);
     s->ended = ended;
 }
 
@@ -43,7 +48,7 @@ void sieve_ask(struct sieve *s, struct link *link, talk_step *step, void (*ended
 {
     free_inner(s);
     talk_begin(&s->inner->talk, link, step);
-    sieve_await(s, &s->inner->task, ended);
+    sieve_await(s, ended);
 }
 
 static void rest(struct talk *talk, struct outbox *outbox)
@@ -79,7 +84,7 @@ void sieve_reach(struct sieve *s, uint32_t links, void (*ended)(struct sieve *))
     }
     links_begin(s->links, LINKS_REACH, s->filter->handle, NULL, links);
     s->links->asks = !s->task.adds;
-    sieve_await(s, &s->links->task, ended);
+    sieve_await(s, ended);
 }
 
 void sieve_look(struct sieve *s, struct link *link, uint32_t links, const hibloom_item *items, size_t n,
@@ -87,7 +92,7 @@ void sieve_look(struct sieve *s, struct link *link, uint32_t links, const hibloo
 {
     free_inner(s);
     walk_begin_look(&s->inner->walk, link, links, items, n, aside);
-    sieve_await(s, &s->inner->task, ended);
+    sieve_await(s, ended);
 }
 
 void sieve_add(struct sieve *s, struct link *link, struct slice_add *slice, void (*ended)(struct sieve *))
@@ -95,7 +100,7 @@ void sieve_add(struct sieve *s, struct link *link, struct slice_add *slice, void
     free_inner(s);
     walk_begin_add(&s->inner->walk, link, s->left, s->count, s->op == STORE_ADD_NEW);
     s->inner->walk.slice = slice;
-    sieve_await(s, &s->inner->task, ended);
+    sieve_await(s, ended);
 }
 
 void sieve_by_bitmaps(struct sieve *s, enum store_op op, struct link *link, const hibloom_item *items, size_t n,
@@ -109,7 +114,7 @@ void sieve_by_bitmaps(struct sieve *s, enum store_op op, struct link *link, cons
         return;
     }
     bulk_begin(s->bulk, op, link, items, n, yes);
-    sieve_await(s, &s->bulk->task, ended);
+    sieve_await(s, ended);
 }
 
 /* Nothing is under way any more. */

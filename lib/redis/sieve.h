@@ -126,7 +126,7 @@ void sieve_note_found(struct sieve *); /* those whose answer is yes; the others 
 /* Waits for an inner task; `ended` follows it. For sieve_await the caller has begun it, behind sieve_may_make. The others
  * begin it: a talk, LINKS_REACH, a look in `links` links, an add to one by commands or as is less work, or a bulk
  * (s->bulk_gave_way: it was none). */
-void sieve_await(struct sieve *, struct task *, void (*ended)(struct sieve *));
+void sieve_await(struct sieve *, void (*ended)(struct sieve *));
 void sieve_ask(struct sieve *, struct link *, talk_step *, void (*ended)(struct sieve *));
 void sieve_reach(struct sieve *, uint32_t links, void (*ended)(struct sieve *));
 void sieve_look(struct sieve *, struct link *, uint32_t links, const hibloom_item *, size_t n, const struct aside *,
