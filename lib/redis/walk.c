@@ -28,6 +28,12 @@ static uint32_t tag_of_aside(const struct walk *walk)
     return walk->keys + 1;
 }
 
+/* Is it an add with guards behind its bits? What they show to be in a wrong place is taken back. */
+static bool has_guards_behind(const struct walk *walk, const struct link *link)
+{
+    return walk->encoding->sets && !walk->encoding->own_guard && !link->bare;
+}
+
 /* ---- A pipeline of commands ----------------------------------------------------------- */
 
 /* The guards of one exchange: its key's, or those of all keys. The root's is last: a replacement of the filter
@@ -81,7 +87,7 @@ static void write_exchange(struct walk *walk, struct outbox *outbox, uint32_t ta
         outbox_end(outbox);
     struct exchange *exchange = outbox_last(outbox);
     exchange->as_one = !encoding->sets && !encoding->once;
-    exchange->guarded = encoding->sets && !encoding->own_guard && !link->bare;
+    exchange->guarded = has_guards_behind(walk, link);
     exchange->once = encoding->once;
 }
 
@@ -364,7 +370,7 @@ static void start(struct talk *talk, struct outbox *outbox)
 {
     talk_stream(talk, write_pipeline, take, finish);
     talk->answered = answered;
-    if (walk_of(talk)->encoding->sets && !walk_of(talk)->encoding->own_guard && !talk->task.link->bare)
+    if (has_guards_behind(walk_of(talk), talk->task.link))
         talk->cleanup = walk_undo;
 }
 
@@ -376,7 +382,7 @@ static void start_add(struct talk *talk, struct outbox *outbox)
     struct link *link = talk->task.link;
     const uint32_t suspect = link->suspect;
 
-    if (link->bare || walk->encoding->own_guard ||
+    if (!has_guards_behind(walk, link) ||
         (!guard_is_stale(link) && walk->n * walk->item_bytes <= walk->pipeline_bytes)) {
         start(talk, outbox);
         return;
