@@ -298,6 +298,27 @@ void call_flight_failed(struct carrier *c, struct flight *flight, struct node *n
 
 /* ---- A server that forgot --------------------------------------------------------------- */
 
+void call_note_node(const struct carrier *c, struct call *call, const struct node *node)
+{
+    if (call->nodes == 0) /* a loss before the first command was done is no loss of this call */
+        call->restarts = c->store.server.stats.restarts;
+    call->nodes |= UINT64_C(1) << node->number % 64;
+}
+
+bool call_begin_again(struct carrier *c, struct call *call)
+{
+    struct task *task = call->task;
+
+    if (task->redo == NULL || !call_may_retry(c, call) ||
+        (c->settings->options.min_replicas == 0 && task->link->spec->counters != 0))
+        return false;
+    task->redo(task);
+    call->restarts = c->store.server.stats.restarts;
+    call->begun_again = true;
+    call_plan_retry(c, call);
+    return true;
+}
+
 bool call_tell_restart(struct carrier *c, struct call *call, const struct node *at)
 {
     const uint64_t restarts = c->store.server.stats.restarts;

@@ -389,8 +389,10 @@ bool dispatch_take_reply(struct carrier *c, struct node *node, struct flight *fl
     const enum refusal refusal = refused ? refusal_of(reply->text) : REFUSAL_OTHER;
     bool good = true;
 
-    if (!refused && !flight->guard_ahead && !(flight->exchange.proof && reply->type == REDIS_REPLY_STRING))
+    if (!refused && !flight->guard_ahead && !(flight->exchange.proof && reply->type == REDIS_REPLY_STRING)) {
+        call_note_node(c, flight->call, node);
         replicas_note_node(c, flight, node);
+    }
     if (refusal == REFUSAL_MASTERDOWN)
         carrier_note_lost(c, node);
     if (refusal == REFUSAL_READONLY && !is_passed_over(c, flight->call, refusal))

@@ -40,9 +40,6 @@ void replicas_note_node(const struct carrier *c, const struct flight *flight, co
 {
     struct call *call = flight->call;
 
-    if (call->nodes == 0) /* a loss before the first command was done is no loss of this call */
-        call->restarts = c->store.server.stats.restarts;
-    call->nodes |= UINT64_C(1) << node->number % 64;
     if (!wants_replicas(c) || (node->role == NODE_REPLICA && replicas_may_answer(c, flight)) ||
         find_touched(call, node) != NULL)
         return;
@@ -290,21 +287,6 @@ void replicas_note_awaited(struct carrier *c, struct call *call)
         task_fail(call->task, HIBLOOM_EUNAVAILABLE, LOST);
 }
 
-/* What a server has lost of an add is added once more. Only for replicas is an item counted twice. */
-static bool begins_again(struct carrier *c, struct call *call)
-{
-    struct task *task = call->task;
-
-    if (task->redo == NULL || !call_may_retry(c, call) || (!wants_replicas(c) && task->link->spec->counters != 0))
-        return false;
-    task->redo(task);
-    replicas_forget(call);
-    call->wait_asked = false;
-    call->begun_again = true;
-    call_plan_retry(c, call);
-    return true;
-}
-
 bool replicas_may_end(struct carrier *c, struct call *call)
 {
     const bool unreplicated = call->unreplicated && call->task->redo != NULL;
@@ -327,9 +309,11 @@ bool replicas_may_end(struct carrier *c, struct call *call)
     if (!(call->task->adds || unreplicated) || task_has_failed(call->task) || call->nodes == 0)
         return true;
     if (call->restarts != c->store.server.stats.restarts) {
-        call->restarts = c->store.server.stats.restarts;
-        if (begins_again(c, call))
+        if (call_begin_again(c, call)) {
+            replicas_forget(call);
+            call->wait_asked = false;
             return false;
+        }
         if (wants_replicas(c))
             task_fail(call->task, HIBLOOM_EUNAVAILABLE, LOST);
         return true;

@@ -1,5 +1,4 @@
-/* replicas.h: adds that replicas must have (WAIT), adds of which a server has lost a part, and look-ups that replicas
- * answer. */
+/* replicas.h: adds that replicas must have (WAIT), and look-ups that replicas answer. */
 #ifndef HIBLOOM_REPLICAS_H
 #define HIBLOOM_REPLICAS_H
 
@@ -22,8 +21,8 @@ void replicas_wait(struct carrier *, struct node *);
 /* A reply to WAIT, or to the write in front of it. */
 void replicas_take(struct carrier *, struct node *, const struct reply *);
 
-/* The node has carried out a command of the flight's call. Then all replies of an exchange have come: keeps its key for the
- * touch, until replicas_forget. */
+/* The node has carried out a command of the flight's call: WAIT may have to go there. Then all replies of an exchange
+ * have come: notes its key for the touch, until replicas_forget. */
 void replicas_note_node(const struct carrier *, const struct flight *, const struct node *);
 void replicas_note(const struct node *, const struct flight *);
 void replicas_forget(struct call *);
