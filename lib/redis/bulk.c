@@ -75,10 +75,9 @@ static void begin_key(struct bulk *bulk)
 bool bulk_gave_way(const struct bulk *bulk)
 {
     const struct task *task = &bulk->task;
-    const bool merges = bulk->op != STORE_LOOK;
 
     return task->status == HIBLOOM_ENOMEM ||
-           (merges && (task->status == HIBLOOM_EDENIED || refusal_is_of_size(task->refusal)));
+           (bulk->op != STORE_LOOK && (task->status == HIBLOOM_EDENIED || refusal_is_of_size(task->refusal)));
 }
 
 /* At the end of a group: what an earlier sending merged is near, too. The answer has the key's trailer, and a loss changes

@@ -184,18 +184,18 @@ uint64_t link_trailer_at(const struct link *link, uint32_t i)
     return spec_bitmap_bytes(link->spec) + record_list_bytes(i, link->count) + link->text_len;
 }
 
-static uint16_t slot_of(const struct link *link, uint32_t i)
+static uint16_t slot_of_root(const struct link *link)
 {
     char key[KEYS_SIZE];
 
-    return keys_slot(key, keys_name(key, link, i));
+    return keys_slot(key, keys_name(key, link, 0));
 }
 
 /* Several keys each have a slot of their own, or all have a {tag}. */
 bool link_is_together(const struct link *link, const struct link *other)
 {
     return !link->server->clustered ||
-           (slot_of(link, 0) == slot_of(other, 0) && (link->count == 1 || keys_has_tag(link->of->handle->name)));
+           (slot_of_root(link) == slot_of_root(other) && (link->count == 1 || keys_has_tag(link->of->handle->name)));
 }
 
 struct argument link_begin(const struct link *link, struct outbox *outbox, uint32_t tag, uint32_t i,

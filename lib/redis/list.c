@@ -136,9 +136,8 @@ static bool is_same_server(struct listing *l)
 {
     const uint32_t server = l->store->server_of(l->store, l->slot);
     const uint64_t restarts = l->store->server.stats.restarts;
-    const bool first = l->server == REDIS_SERVERS_MAX;
 
-    if (first) {
+    if (l->server == REDIS_SERVERS_MAX) {
         l->server = server;
         l->restarts = restarts;
     }

@@ -115,11 +115,10 @@ void life_note_ahead(struct life *life)
 static void judge_ahead(struct talk *talk, struct outbox *outbox)
 {
     struct life *life = life_of(talk);
-    const bool opens = life->goal == LIFE_OPEN;
 
     life_note_ahead(life);
     task_fail_as(&talk->task, life->ahead.refused);
-    if (!task_has_failed(&talk->task) && opens && talk->task.link->count > 1)
+    if (!task_has_failed(&talk->task) && life->goal == LIFE_OPEN && talk->task.link->count > 1)
         life_check_keys(talk, outbox);
 }
 

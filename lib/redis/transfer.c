@@ -311,17 +311,13 @@ bool transfer_may_be_done(const struct transfer *transfer)
 
 static void take_merged(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
-    struct transfer *transfer = transfer_of(talk);
-
-    if (!expect(talk, reply, REDIS_REPLY_INTEGER))
-        return;
-    if (reply->integers[0] == 1)
+    if (!expect(talk, reply, REDIS_REPLY_INTEGER) || reply->integers[0] == 1)
         return;
     if (reply->integers[0] == -1 && talk->task.from != NULL)
         talk->task.link = talk->task.from;
     else if (reply->integers[0] != 0)
         task_unexpected(&talk->task);
-    guard_note_other(talk, transfer->piece->key);
+    guard_note_other(talk, transfer_of(talk)->piece->key);
 }
 
 /* Skips the parts that are all 0; of a piece that is nothing else, one is sent,
@@ -376,12 +372,11 @@ static void ask_part(struct transfer *transfer, struct commands *out, struct arg
 static bool merge_pipeline(struct talk *talk, struct outbox *outbox, unsigned number)
 {
     struct transfer *transfer = transfer_of(talk);
-    struct link *into = talk->task.link;
     const size_t len = next_part(transfer);
 
     if (len == 0)
         return false;
-    const struct argument key = link_begin(into, outbox, number, transfer->piece->key, KEY_NAME);
+    const struct argument key = link_begin(talk->task.link, outbox, number, transfer->piece->key, KEY_NAME);
     ask_part(transfer, &outbox->commands, key, len);
     outbox_end(outbox);
     outbox_last(outbox)->replaceable = transfer->replaceable;

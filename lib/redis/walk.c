@@ -40,10 +40,9 @@ static bool has_guards_behind(const struct walk *walk, const struct link *link)
  * begins with the root. */
 static void ask_guards(const struct walk *walk, struct link *link, struct outbox *outbox, uint32_t i)
 {
-    const uint32_t end = walk->encoding->all_keys ? link->count : i + 1;
     char name[KEYS_SIZE];
 
-    for (uint32_t key = end; key-- > i;)
+    for (uint32_t key = walk->encoding->all_keys ? link->count : i + 1; key-- > i;)
         guard_ask(link, outbox, (struct argument){name, keys_name(name, link, key)}, key);
 }
 

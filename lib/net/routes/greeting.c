@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#define NO_MASTER "it is no longer a master"
-
 /* If a step is wanted, it is the next one. */
 static bool takes(struct greeting *g, enum greeting_step step, bool wanted)
 {
@@ -142,10 +140,9 @@ hibloom_status greeting_take(struct greeting *g, const struct store_settings *s,
     }
     if (step == GREETING_INFO && reply->type == REDIS_REPLY_STRING)
         read_info(g, reply);
-    if (step == GREETING_INFO && g->role == NODE_PRIMARY && g->run.replica && s->uri.kind == URI_SENTINEL)
-        return error_set(error, HIBLOOM_EUNAVAILABLE, NO_MASTER);
-    if (step == GREETING_ROLE && !is_master(reply))
-        return error_set(error, HIBLOOM_EUNAVAILABLE, NO_MASTER);
+    if ((step == GREETING_ROLE && !is_master(reply)) ||
+        (step == GREETING_INFO && g->role == NODE_PRIMARY && g->run.replica && s->uri.kind == URI_SENTINEL))
+        return error_set(error, HIBLOOM_EUNAVAILABLE, "it is no longer a master");
     if (step < GREETING_ROLE && reply->type != REDIS_REPLY_STATUS)
         return error_set(error, HIBLOOM_EPROTO, "the server's answer is not of the kind that was asked for");
     return HIBLOOM_OK;
