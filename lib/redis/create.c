@@ -263,14 +263,12 @@ static void judge_finished(struct talk *talk, struct outbox *outbox)
     if (life->answer == '+') {
         note_created(life);
         life_note_ahead(life);
-        return;
-    }
-    if (!life_root_is_gone(life)) {
+    } else if (!life_root_is_gone(life)) {
         life_start_over(talk);
-        return;
+    } else {
+        life->range = (struct link_range){0, 0};
+        life_tidy(talk, outbox);
     }
-    life->range = (struct link_range){0, 0};
-    life_tidy(talk, outbox);
 }
 
 static void make_ready(struct talk *talk, struct outbox *outbox)

@@ -153,29 +153,24 @@ static void judge_made(struct talk *talk, struct outbox *outbox)
 
     if (life->answer == '!' && life_has_patience(&life->waiting.patience_ns)) { /* late bits are soon taken back */
         life_start_over(talk);
-        return;
-    }
-    if (life->answer == '!') {
+    } else if (life->answer == '!') {
         life_fail_taken(life, link_key(link, i, KEY_NAME), life->answer_record.keys != 0);
-        return;
-    }
-    if (life->answer_record.generation != link->generation && life->newer == life->answer_record.generation) {
+    } else if (life->answer_record.generation == link->generation) {
+        life->checking.made = life->answer == '+';
+        link->keys[i].id = life->checking.seen[i - life->range.first] = life->answer_record.id;
+        record_format_id(link->keys[i].id, then);
+        life_ask_swap(
+            life, outbox, life->root_state, life_list_at(life, i),
+            (struct argument){&life->checking.list[(i - life->range.first) * RECORD_ID_DIGITS], RECORD_ID_DIGITS},
+            (struct argument){then, RECORD_ID_DIGITS}, life->root_state, life->ttl_ms < 0 ? -1 : life->ttl_ms);
+        talk_then(talk, life_take_answer, judge_listed);
+    } else if (life->newer == life->answer_record.generation) {
         task_fail(&talk->task, HIBLOOM_EMISMATCH, "'%s' is a key of a newer filter than '%s': delete it, then repair",
                   link_key(link, i, KEY_NAME), link_name(link, LINK_NAME));
-        return;
-    }
-    if (life->answer_record.generation != link->generation) { /* is the root what it was? */
+    } else { /* is the root what it was? */
         life->newer = life->answer_record.generation;
         life_start_over(talk);
-        return;
     }
-    life->checking.made = life->answer == '+';
-    link->keys[i].id = life->checking.seen[i - life->range.first] = life->answer_record.id;
-    record_format_id(link->keys[i].id, then);
-    life_ask_swap(life, outbox, life->root_state, life_list_at(life, i),
-                  (struct argument){&life->checking.list[(i - life->range.first) * RECORD_ID_DIGITS], RECORD_ID_DIGITS},
-                  (struct argument){then, RECORD_ID_DIGITS}, life->root_state, life->ttl_ms < 0 ? -1 : life->ttl_ms);
-    talk_then(talk, life_take_answer, judge_listed);
 }
 
 /* The next lost key of the range; when none is left, the rest is checked. */

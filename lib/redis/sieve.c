@@ -437,11 +437,10 @@ static void chunk_proven(struct sieve *s)
 
 void sieve_end_chunk(struct sieve *s)
 {
-    if (!s->out.any) {
+    if (s->out.any)
+        sieve_prove(s, chunk_proven);
+    else
         chunk_decided(s);
-        return;
-    }
-    sieve_prove(s, chunk_proven);
 }
 
 /* ---- An add to one link -------------------------------------------------------------------------------- */
