@@ -23,10 +23,9 @@ static struct life *begin_life(struct links *l, enum life_goal goal, struct link
     return &l->life;
 }
 
-/* Asks the root's guard of a link. */
-static void prove(struct links *l, struct link *link, void (*ended)(struct links *))
+static void begin_talk(struct links *l, struct link *link, talk_step *step, void (*ended)(struct links *))
 {
-    talk_begin(&l->talk, link, guard_ask_root);
+    talk_begin(&l->talk, link, step);
     l->ended = ended;
 }
 
@@ -238,7 +237,7 @@ static bool makes_again(struct links *l)
     if (l->life.overtaken)
         announce(l, l->next.link); /* the same one: a further one would be one too many */
     else
-        prove(l, l->task.link, root_proven);
+        begin_talk(l, l->task.link, guard_ask_root, root_proven);
     return true;
 }
 
@@ -273,7 +272,7 @@ static bool begin_remaking(struct links *l)
     if (l->inner.status != HIBLOOM_ECORRUPT || l->attempts++ >= ATTEMPTS)
         return false;
     task_release(&l->inner);
-    prove(l, before_next(l), still_unannounced);
+    begin_talk(l, before_next(l), guard_ask_root, still_unannounced);
     return true;
 }
 
@@ -324,8 +323,7 @@ static void announce(struct links *l, uint32_t number)
     link_free(l->link);
     l->link = NULL;
     l->next.link = number;
-    talk_begin(&l->talk, before_next(l), ask_state);
-    l->ended = state_known;
+    begin_talk(l, before_next(l), ask_state, state_known);
 }
 
 /* ---- Another run of a server -------------------------------------------------------------------- */
@@ -377,8 +375,7 @@ static void inspect_again(struct links *l)
     } else if (l->inspections <= HASTY || retry_ms == 0) {
         inspect(l);
     } else {
-        talk_begin(&l->talk, l->task.link, rest);
-        l->ended = rested;
+        begin_talk(l, l->task.link, rest, rested);
     }
 }
 
@@ -390,7 +387,7 @@ static void link_opened(struct links *l)
         return;
     if (l->inner.status == HIBLOOM_ENOTFOUND || l->inner.status == HIBLOOM_EMISMATCH) {
         task_release(&l->inner);
-        prove(l, l->task.link, judge_lost);
+        begin_talk(l, l->task.link, guard_ask_root, judge_lost);
     } else if (end_inner(l)) {
         take_link(l);
     }
@@ -512,7 +509,7 @@ static void go_on(struct links *l)
     else if (sets_first_ttl(l) && redis_links(l->filter) == 1)
         expire_first(l);
     else if (walks && l->goal != LINKS_COUNT && spec_has_links(l->task.link->spec))
-        prove(l, newest, newest_proven);
+        begin_talk(l, newest, guard_ask_root, newest_proven);
 }
 
 /* ---- Further links are removed, by their names --------------------------------------------------
@@ -562,8 +559,7 @@ static void link_removed(struct links *);
 static void remove_links(struct links *l)
 {
     l->at = l->there = 0;
-    talk_begin(&l->talk, l->task.link, ask_there);
-    l->ended = there_known;
+    begin_talk(l, l->task.link, ask_there, there_known);
 }
 
 /* The first link goes once they have gone. */
@@ -743,7 +739,7 @@ void links_begin(struct links *l, enum links_goal goal, hibloom *handle, const s
         l->chain = redis_chain(l->filter);
         remove_links(l);
     } else if (reaches && number > 0 && number <= redis_links(l->filter))
-        prove(l, redis_newest(l->filter), newest_proven);
+        begin_talk(l, redis_newest(l->filter), guard_ask_root, newest_proven);
     else {
         l->at = sets_ttl(l) ? 1 : 0;
         go_on(l);

@@ -213,7 +213,6 @@ static bool adopt_place(struct life *life, unsigned place)
     hibloom_status status = request_adopt(&spec, said, record->text, &error);
 
     life->range = (struct link_range){0, 0};
-
     if (status == HIBLOOM_ENOMEM)
         task_no_memory(task);
     else if (status != HIBLOOM_OK && record->state == RECORD_CREATING && life_has_patience(&life->waiting.patience_ns))

@@ -596,7 +596,6 @@ struct task *items_task_begin(struct items_task *c, enum store_op op, hibloom *h
                               size_t n)
 {
     struct link *link = &redis_filter_of(handle)->first;
-
     const struct policy *policy = op == STORE_REMOVE        ? NULL
                                   : link->spec->growth != 0 ? &growing_policy
                                   : link->spec->window != 0 ? &window_policy
