@@ -87,7 +87,6 @@ static void take_made(struct talk *talk, uint32_t tag, uint32_t index, const str
 
 static void raise_generation(struct talk *, struct outbox *);
 static void finish(struct talk *, struct outbox *);
-
 static void make_keys(struct talk *, struct outbox *);
 
 static void judge_made(struct talk *talk, struct outbox *outbox)

@@ -362,9 +362,8 @@ static void rested(struct links *l)
         inspect(l);
 }
 
-/* Each redirect makes it inspect them again: also one of the inspection itself, or of another call. Between two slot
- * maps there is a pause, and the old one may redirect all calls until then. So it tries for as long as any call
- * does. */
+/* Each redirect makes it inspect again: also one of the inspection itself, or of another call. Between two slot maps
+ * there is a pause, and the old one may redirect all calls until then. So it tries for as long as any call does. */
 static void inspect_again(struct links *l)
 {
     const uint32_t retry_ms = l->task.link->server->retry_ms;

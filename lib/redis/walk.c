@@ -139,8 +139,7 @@ static void remake(struct talk *talk, struct outbox *outbox)
     ask_aside(walk_of(talk), outbox, 0);
 }
 
-/* One exchange of all packs, and of what is asked aside. The commands of the packs are only counted: `remake` writes
- * them. */
+/* One exchange of all packs, and of what is asked aside. The packs' commands are only counted: `remake` writes them. */
 static void count_together(struct walk *walk, struct outbox *outbox)
 {
     const struct pipeline *pipeline = walk->pipelines;
@@ -204,8 +203,7 @@ static void take_nothing_done(struct talk *talk, struct pack *pack, uint32_t i, 
                   link_name(talk->task.link, LINK_NAME));
 }
 
-/* The pack, or key, that a reply is of. Where all are one exchange, `index` is made to count from that pack's first
- * reply. */
+/* The pack, or key, that a reply is of. Where all are one exchange, `index` then counts from the pack's first reply. */
 static uint32_t answered_pack(const struct walk *walk, const struct pipeline *pipeline, uint32_t tag, uint32_t *index)
 {
     const uint32_t guards = guard_replies(walk->in->link);

@@ -99,8 +99,7 @@ bool pipeline_make(struct walk *, struct link *, bool answers);
 /* Puts the next items into a pipeline. False: none is left. */
 bool pipeline_fill(struct walk *, struct pipeline *);
 
-/* Before the bits of a pack are read, of several links: computes them again from the item's digest, if they share a
- * place. */
+/* Of several links, before a pack's bits are read: computes them again from an item's digest, if they share a place. */
 void pipeline_index(const struct walk *, const struct pack *);
 
 /* undo.c: the step of an add whose guard was not good. */
