@@ -23,23 +23,15 @@ static bool has_removed_it(const struct call *c)
            !world.misled[c->client] && !commands_may_be_late();
 }
 
-/* The bits of a client that stands still meanwhile stay. */
-static bool others_add(const struct call *c)
-{
-    bool found = false;
-
-    for (const struct call *other = calls; other != NULL; other = other->next)
-        found |= other->client != c->client && other->name == c->name && is_add(other);
-    return found;
-}
-
 /* All clients want the same filter, and neither a stranger nor bits that are late, or could not be taken back, can have
  * left something else under its name. */
 static bool finds_no_other(const struct call *c)
 {
     return !kind_of(c->name)->bare && world.plan->sizes == 0 && !world_had(FAULT_STRANGER) && !world_had(FAULT_PAUSE) &&
            !names[c->name].unclean && !world.undo_lost && !caused(CAUSE_DENIAL, 1) && !caused(CAUSE_KILL, 1) &&
-           !caused(CAUSE_CONNECTION, 1) && !caused(CAUSE_RESTART, 1) && !commands_may_be_late() && !others_add(c);
+           !caused(CAUSE_CONNECTION, 1) && !caused(CAUSE_RESTART, 1) && !commands_may_be_late() &&
+           items_under_way(c, c->name, 1u << VERB_ADD | 1u << VERB_ADD_NEW) ==
+               0; /* bits of one that stands still stay */
 }
 
 /* The source of a merge, which connects for it. */
@@ -50,8 +42,7 @@ static bool by_second_store(const struct call *c)
 
 bool has_cause(const struct call *c, hibloom_status status)
 {
-    const uint64_t since = c->begun_us > 10000000 ? c->begun_us - 10000000
-                                                  : 1; /* of calls before, too: a connection, a half-done step */
+    const uint64_t since = c->begun_us - 10000000; /* of calls before, too: a connection, a half-done step */
     const struct client_settings *s = &world.plan->client[c->client];
     const struct kind *kind = kind_of(c->name);
     /* Who has lost the master needs Sentinels, whose faults are no cause for others. */

@@ -627,6 +627,15 @@ static void check_refused(struct client *c)
         fail_call(call, "what is being closed takes another call");
 }
 
+/* What was in all the time. */
+static void note_saved(const struct running *r, hibloom_status status)
+{
+    struct client *c = r->client;
+
+    c->saved = status == HIBLOOM_OK && !world.stale[c->id] ? r->calls[0].demanded : 0;
+    c->saved_name = r->calls[0].name;
+}
+
 static void end(struct running *r, hibloom_status status)
 {
     struct client *c = r->client;
@@ -642,6 +651,8 @@ static void end(struct running *r, hibloom_status status)
         oracle_end(call, its, answers_of(r, part), hibloom_store_error(c->store));
         note_told(c, call, its);
     }
+    if (r->calls[0].verb == VERB_SAVE)
+        note_saved(r, status);
     if (status == HIBLOOM_ECANCELED)
         check_refused(c);
     world_call_ended(c->id);
@@ -666,15 +677,6 @@ static void note_failed(struct client *c, const struct running *r, hibloom_statu
     }
 }
 
-/* What was in all the time. */
-static void note_saved(const struct running *r, hibloom_status status)
-{
-    struct client *c = r->client;
-
-    c->saved = status == HIBLOOM_OK && !world.stale[c->id] ? r->calls[0].demanded : 0;
-    c->saved_name = r->calls[0].name;
-}
-
 /* Nothing was saved of that name, or such filters cannot do this. */
 static bool is_in_vain(const struct client *c, const struct step *step)
 {
@@ -687,12 +689,6 @@ static bool is_in_vain(const struct client *c, const struct step *step)
 static void on_done(hibloom_status status, void *data)
 {
     end(data, status);
-}
-
-static void on_saved(hibloom_status status, void *data)
-{
-    end(data, status);
-    note_saved(data, status);
 }
 
 /* The same call waits, or tells `done`: as the client's store has it. */
@@ -834,12 +830,14 @@ static void on_filled(hibloom_status status, void *data)
         end(r, r->filled);
 }
 
-/* Many calls at once, which share the room of a link. */
-static hibloom_status fill_async(hibloom *filter, struct running *r, bool wants_new)
+/* On a loop by many calls at once, which share the room of a link. */
+static hibloom_status fill(hibloom *filter, struct running *r, bool wants_new)
 {
     hibloom_status status = HIBLOOM_OK;
 
     make_fillers(r);
+    if (r->client->loop == NULL)
+        return hibloom_add_many(filter, r->items, FILL, wants_new ? r->answers : NULL);
     for (r->filling = 0; r->filling < FILL && status == HIBLOOM_OK; r->filling += status == HIBLOOM_OK)
         status = hibloom_async_add_many(filter, &r->items[r->filling], 1, wants_new ? &r->answers[r->filling] : NULL,
                                         on_filled, r);
@@ -847,19 +845,11 @@ static hibloom_status fill_async(hibloom *filter, struct running *r, bool wants_
     return r->filling == 0 ? status : HIBLOOM_OK;
 }
 
-static hibloom_status fill(hibloom *filter, struct running *r, bool wants_new)
-{
-    if (r->client->loop != NULL)
-        return fill_async(filter, r, wants_new);
-    make_fillers(r);
-    return hibloom_add_many(filter, r->items, FILL, wants_new ? r->answers : NULL);
-}
-
 static hibloom_status carry_out(struct client *c, struct running *r, const struct step *step)
 {
     hibloom *filter = c->handles[step->name].filter;
     const char *const name = oracle_name(step->name);
-    hibloom_done_fn *const done = step->verb == VERB_SAVE ? on_saved : on_done;
+    hibloom_done_fn *const done = on_done;
     bool *new = step->verb == VERB_ADD_NEW ? r->answers : NULL;
     hibloom_pair pairs[NAMES * ITEMS];
 
@@ -909,8 +899,6 @@ static hibloom_status call_blocking(struct client *c, const struct step *step)
     if (needs_handle(step->verb))
         note_failed(c, r, status, &before);
     end(r, status);
-    if (step->verb == VERB_SAVE)
-        note_saved(r, status);
     if (step->verb == VERB_OPEN)
         note_root(c, &r->calls[0], status);
     for (size_t part = 0; part < r->parts; part++) {
@@ -971,17 +959,12 @@ static void step_blocking(struct client *c, const struct step *step)
 
 /* ---- On a loop ---- */
 
-static struct running *find_idle(struct client *c)
+static struct running *find_running(struct client *c, bool busy)
 {
     for (int i = 0; i < AT_ONCE; i++)
-        if (!c->running[i].busy)
+        if (c->running[i].busy == busy)
             return &c->running[i];
     return NULL;
-}
-
-static bool is_busy(const struct client *c)
-{
-    return c->running[0].busy || c->running[1].busy || c->running[2].busy;
 }
 
 static void turn(struct client *c)
@@ -991,7 +974,7 @@ static void turn(struct client *c)
 
 static void await_all(struct client *c)
 {
-    while (is_busy(c))
+    while (find_running(c, true) != NULL)
         turn(c);
 }
 
@@ -1023,11 +1006,11 @@ static void call_async(struct client *c, const struct step *step)
 {
     struct running *r;
 
-    while ((r = find_idle(c)) == NULL)
+    while ((r = find_running(c, false)) == NULL)
         turn(c);
     if ((c->store == NULL && !make_store(c)) || !has_handles(c, step))
         return;
-    if (!is_busy(c))
+    if (find_running(c, true) == NULL)
         world.stale[c->id] = false;
     begin(r, step);
     const hibloom_status status = carry_out(c, r, step);

@@ -179,21 +179,15 @@ static bool is_removed(const struct filter_seen *seen)
     return seen->status == HIBLOOM_ENOTFOUND || (seen->links > 0 && seen->link[0].root.state == 'x');
 }
 
-/* Its handle's filter may be there: nobody can tell where keys are lost. */
-static bool is_met(const struct call *c)
-{
-    const struct filter_seen *seen = &names[c->name].seen;
-
-    return oracle_root(c->name) == c->handle || (seen->status != 0 && !is_removed(seen));
-}
-
 void note_call(struct call *c)
 {
-    const uint32_t there = items_there(c->name, &names[c->name].seen, c->items);
+    const struct filter_seen *seen = &names[c->name].seen;
+    const uint32_t there = items_there(c->name, seen, c->items);
 
     c->had |= there;
     c->had_not |= c->items & ~there;
-    c->handle_met |= is_met(c);
+    /* It may be there: nobody can tell where keys are lost. */
+    c->handle_met |= oracle_root(c->name) == c->handle || (seen->status != 0 && !is_removed(seen));
     if (kind_of(c->name)->bare) {
         const struct blob *string = world_fetch(NULL, blob_of(oracle_name(c->name)));
         const size_t bytes = string != NULL ? string->len : 0;

@@ -142,8 +142,8 @@ static bool is_here(struct run *run)
     case UNSTABLE: return fail(run, "-TRYAGAIN Multiple keys request during rehashing of slot");
     case UNBOUND: return fail(run, "-CLUSTERDOWN Hash slot not served");
     case DOWN: return fail(run, "-CLUSTERDOWN The cluster is down");
-    case MOVED: return fail(run, "-MOVED %u " NODE_HOST ":%d", slot, peer->port);
-    case ASK: return fail(run, "-ASK %u " NODE_HOST ":%d", slot, peer->port);
+    case MOVED: return fail(run, "-MOVED %u %s:%d", slot, cluster_host(run->node->cluster), peer->port);
+    case ASK: return fail(run, "-ASK %u %s:%d", slot, cluster_host(run->node->cluster), peer->port);
     default: return true;
     }
 }

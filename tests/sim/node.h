@@ -83,7 +83,13 @@ struct cluster {
     const struct slot_range *ranges; /* by their slots; one that is in none is not served */
     size_t range_count;
     bool down;
+    unsigned nameless; /* 0: servers have their host; else that of who is asked: "?", "", in the map NULL */
 };
+
+static inline const char *cluster_host(const struct cluster *cluster)
+{
+    return cluster->nameless == 0 ? NODE_HOST : cluster->nameless == 1 ? "?" : "";
+}
 
 /* Of NODE_MASTER, of which Sentinels are asked. The replicas are peers whose primary is `master`. */
 struct sentinel_view {

@@ -400,9 +400,13 @@ static void check_connects(const struct call *c)
 static bool gives_up(const struct call *c, hibloom_status status, uint64_t took_ms, const char *text)
 {
     const struct client_settings *s = &world.plan->client[c->client];
+    /* Who took over before is found in time, by all who know two servers. */
+    const bool in_peace = s->retry_ms >= 3000 && s->timeout_ms <= 500 && s->min_replicas == 0 && !world.plan->holes &&
+                          world.faults == c->faults && world.held_us == c->held_us &&
+                          !caused(CAUSE_RESTART, c->begun_us);
 
-    return c->verb <= VERB_LOOK && took_ms + 1 < s->retry_ms && s->deadline_ms == 0 && c->times == 1 && !c->by_pairs &&
-           world.starved_us[c->client] == 0 && strstr(text, "random") == NULL &&
+    return c->verb <= VERB_LOOK && (took_ms + 1 < s->retry_ms || in_peace) && s->deadline_ms == 0 && c->times == 1 &&
+           !c->by_pairs && world.starved_us[c->client] == 0 && strstr(text, "random") == NULL &&
            (status == HIBLOOM_EIO || status == HIBLOOM_ETIMEDOUT ||
             (status == HIBLOOM_EUNAVAILABLE &&
              (world.plan->topology != CLUSTER || strstr(text, "take over from each other") != NULL)));

@@ -75,6 +75,8 @@ struct call {
     bool wrote;              /* and it has written since */
     bool set;                /* a command of it that sets bits was carried out */
     uint64_t touched_us;     /* when the write in front of its WAIT was last carried out; 0: it was not */
+    unsigned scanned;        /* the run of a server that gave it the last cursor; */
+    bool torn;               /* and it has gone on with that at another one */
     bool reopens, made;      /* its handle: what that has not told is still to be told, unless this made a filter */
     const struct told *told;
     struct counted counted; /* as it began */
@@ -145,6 +147,7 @@ struct command_seen {
     struct blob key;                   /* its first; empty: it has none */
     uint64_t sent_us, clock_us;        /* when the client gave it away; and by the server's clock, now */
     bool connected, mute, met, asking; /* see struct wire, and struct session */
+    unsigned run;                      /* of the server: no other has it, be it of another server */
     bool is_truth, by_replica;         /* the server's data count; it is a replica, as the client knows */
     const char *denied;                /* the command that its user is denied there; NULL: none */
     /* What the oracles note between the two: */

@@ -44,7 +44,7 @@ static void promote(int replica, int primary)
     servers[replica].node.branched_from = servers[replica].node.history;
     servers[replica].node.branched_at = servers[replica].applied;
     servers[replica].node.offset += 1000000;
-    take_history(&servers[replica], new_history());
+    take_history(&servers[replica], 0);
     slots_take_over(replica, primary);
     view.master = replica;
     net_at(net_now_us() + 20000 + world.take_overs * 400000 % 1000000, tell_old_view, NULL);
@@ -150,7 +150,7 @@ void fail_over(int server, uint64_t arg, bool isolate)
         world_say("clients of server %d stay connected", server);
     else if (isolate && arg % 3 == 1)
         close_all(server, (arg >> 8) % CLIENTS);
-    const bool lasts = isolate && world.plan->topology == SENTINEL && (arg >> 28) % 2 == 0;
+    const bool lasts = isolate ? world.plan->topology == SENTINEL && (arg >> 28) % 2 == 0 : world.plan->away != 0;
     net_at(net_now_us() + (lasts ? OFFICE_US : 1000) + (arg >> 4) % 800000, demote, s);
 }
 
@@ -214,12 +214,12 @@ void refuse(struct server *s, uint64_t arg)
 
 void deny(struct server *s, const char *place, uint64_t arg)
 {
-    static const char *const within[] = {"pexpire", "setrange", "set", "unlink", "rename", "bitop"};
+    static const char *const within[] = {"pexpire", "setrange", "set", "unlink", "rename", "bitop", "persist", "time"};
     const uint64_t which = arg >> 40;
     size_t n = 0;
 
     if (strncmp(place, "EVAL", 4) == 0 && which != 0 && which % 3 < 2) /* a script may run, and stops half-way */
-        place = within[which / 3 % (sizeof within / sizeof *within)];
+        place = within[which / 18 % 4 == 2 ? 6 + which / 72 % 2 : which / 3 % 6];
     for (; place[n] != '\0' && place[n] != '.'; n++)
         s->denied[n] = (char)tolower((unsigned char)place[n]);
     s->denied[n] = '\0';

@@ -253,6 +253,9 @@ static const struct focus {
     {FIXED | WINDOWS, VERB(CLEAR, ADD, LOOK), FAULT(DENY), "EVAL.clear", 0, 2},
     {PARTS | GROWN, VERB(DROP, DELETE, OPEN), FAULT(DENY), "EVAL.swap", 0, 2},
     {MIXED, VERB(REPLACE, EXPIRE, ADD), FAULT(DENY), "EVAL.replace", 0, 2},
+    {MIXED | WINDOWS, VERB(LIST, OPEN, DELETE), FAULT(RESTART, DISCONNECT, MOVE, REFUSE, DENY), NULL, RETRIES, 3},
+    {ANY_KIND, VERB(INFO, COMPARE, IMPORT, SAVE, LOAD, MERGE), FAULT(CUT_ANSWER, EXPIRE, REFUSE, FAILOVER, RESTART),
+     NULL, 0, 3},
 };
 
 /* And some about clients that meet between two steps of each other's calls, whatever these are. */
@@ -430,6 +433,9 @@ void plan_draw(struct plan *p, uint64_t seed)
     if (p->window > 4096 && plan_chance(p, p->clients, 1) % 32 == 0)
         draw_far(p);
     p->lives = plan_chance(p, p->clients, 2) % 8 == 0; /* a new filter has a time to live */
+    const uint64_t naming = plan_chance(p, p->shards, 3);
+    p->nameless = p->topology == CLUSTER && naming % 4 == 0 ? naming / 4 % 4 : 0;
+    p->away = naming / 16 % 4 == 0; /* who is replaced stays down for longer than most calls try */
     /* all filters have one seed */
     p->kin = p->names > 1 && p->kind0 == p->kind1 && plan_chance(p, p->names, MERGED_STORED) % 4 == 0;
     draw_steps(p, &d, about != 0 ? focus.verbs : 0, about != 0 && (focus.is & LARGE) != 0);

@@ -100,8 +100,10 @@ bool run_readonly(struct run *run)
 
 static bool put_peer(struct run *run, const struct peer *peer)
 {
-    return put_array(run, 4) && put_text(run, NODE_HOST) && put_int(run, peer->port) && put_text(run, peer->id) &&
-           put_array(run, 0);
+    const struct cluster *c = run->node->cluster;
+
+    return put_array(run, 4) && (c->nameless == 3 ? put_null(run) : put_text(run, cluster_host(c))) &&
+           put_int(run, peer->port) && put_text(run, peer->id) && put_array(run, 0);
 }
 
 /* The range that begins with this one, and has the next ones of the same owner in it. */

@@ -47,14 +47,9 @@ struct blob world_copy(struct blob blob)
 
 /* ---- Replication ---- */
 
-unsigned new_history(void)
-{
-    return ++histories;
-}
-
 void take_history(struct server *s, unsigned history)
 {
-    s->node.history = history;
+    s->node.history = history != 0 ? history : ++histories;
     s->since_us = net_now_us();
     s->since_held_us = world.held_us;
 }
@@ -64,7 +59,7 @@ void new_run(struct server *s)
     s->run++;
     note(CAUSE_RESTART);
     snprintf(s->node.run_id, sizeof s->node.run_id, "%08x%032x", (unsigned)(s - servers) + 1, s->run);
-    take_history(s, new_history());
+    take_history(s, 0);
     s->node.branched_from = 0;
 }
 

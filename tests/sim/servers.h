@@ -49,9 +49,8 @@ void new_run(struct server *);
 void catch_up(struct server *, bool all); /* applies what has come by now */
 void forget_blocks(struct server *);      /* what is on its way to it */
 void resync(int replica, int primary);
-void replicate(int from); /* what it has just changed, as one block */
-void take_history(struct server *, unsigned history);
-unsigned new_history(void);                                       /* of a new primary */
+void replicate(int from);                                         /* what it has just changed, as one block */
+void take_history(struct server *, unsigned history);             /* 0: one of its own, as a new primary */
 int replicas_at(int primary, uint64_t offset, uint64_t *next_us); /* how many have that, and when one gets more */
 
 /* A command of nobody's: the world's own, or a stranger's. */

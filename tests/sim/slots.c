@@ -23,7 +23,8 @@ void slots_begin(void)
     map = (struct cluster){.peers = peers,
                            .peer_count = (size_t)data_count,
                            .ranges = ranges,
-                           .range_count = world.plan->topology == CLUSTER ? (size_t)shards : 0};
+                           .range_count = world.plan->topology == CLUSTER ? (size_t)shards : 0,
+                           .nameless = world.plan->nameless % 4};
     move.slot = -1;
     move.next_us = 0;
     memset(moved, false, sizeof moved);

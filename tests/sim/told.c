@@ -77,7 +77,9 @@ static void check_comparison(const struct call *c) /* with itself */
 /* A filter that is there all the time is listed, and none that is not. */
 static void check_listed(const struct call *c)
 {
-    if (world.stale[c->client] || caused(CAUSE_SLOTS, 1) || caused(CAUSE_LOSS, c->begun_us) ||
+    if (c->torn && world.plan->client[c->client].loop == 0 && !caused(CAUSE_DENIAL, 1))
+        fail_call(c, "OK, but a server was another run, or another one, as it went on");
+    if (world.stale[c->client] || caused(CAUSE_SLOTS, c->begun_us - LATE_US) || caused(CAUSE_LOSS, c->begun_us) ||
         caused(CAUSE_DENIAL, c->begun_us) || world_had(FAULT_STRANGER) || world.plan->client[c->client].from_replicas)
         return;
     for (int i = 0; i < (int)world.plan->names; i++) {

@@ -232,14 +232,6 @@ void oracle_before_command(struct command_seen *seen)
     seen->was = (struct blob){was.bytes, was.len};
 }
 
-/* A filter was replaced under an add: the bits below its tail stay (docs/format.md, 8). */
-static void note_strays(int client, int name)
-{
-    for (const struct call *c = calls; c != NULL; c = c->next)
-        if (c->client == client && c->name == name && is_add(c) && c->handle != names[name].there)
-            names[name].strayed = names[name].there != 0 ? names[name].there : NEXT_ROOT;
-}
-
 /* A late merge sets nothing behind a clear: nobody would be told that its items are new (docs/format.md, 12). */
 static void check_merge(const struct command_seen *seen, struct blob now)
 {
@@ -259,11 +251,16 @@ static void check_change(const struct command_seen *seen, struct blob reply)
         now = (struct blob){"", 0};
     if (sets_bits(seen) || undoes(seen))
         bits_change(seen->client, undoes(seen), was, now);
-    for (struct call *c = sets_bits(seen) && seen->connected && reply.bytes[0] != '-' ? calls : NULL; c != NULL;
-         c = c->next)
-        c->set |= c->client == seen->client && c->name == name_of_key(seen->key) && is_add(c);
-    if (seen->is_truth && (is_script(seen, "set") || (sets_bits(seen) && !blob_equals(now, was))))
-        note_strays(seen->client, name_of_key(seen->key));
+    const bool set = sets_bits(seen),
+               strays = seen->is_truth && (is_script(seen, "set") || (set && !blob_equals(now, was)));
+    for (struct call *c = calls; c != NULL; c = c->next) {
+        struct name *n = &names[c->name];
+        if (c->client != seen->client || c->name != name_of_key(seen->key) || !is_add(c))
+            continue;
+        c->set |= set && seen->connected && reply.bytes[0] != '-';
+        if (strays && c->handle != n->there) /* it was replaced: the bits below its tail stay (docs/format.md, 8) */
+            n->strayed = n->there != 0 ? n->there : NEXT_ROOT;
+    }
     if (was.len == 0)
         return;
     if (reply.bytes[0] == '-' && is_whole_or_nothing(seen) &&
@@ -309,6 +306,12 @@ void oracle_after_command(struct command_seen *seen, struct blob reply)
     if (is(seen, "GETRANGE") && refuses_for_now(reply))
         for (struct call *c = calls; c != NULL; c = c->next)
             c->refused |= is_add(c) && c->client == seen->client && c->name == name_of_key(seen->key);
+    for (struct call *c = is(seen, "SCAN") && seen->connected && !seen->mute ? calls : NULL; c != NULL; c = c->next) {
+        if (c->client != seen->client || c->verb != VERB_LIST)
+            continue;
+        c->torn |= c->scanned != seen->run && !blob_equals(seen->argv[1], (struct blob){"0", 1});
+        c->scanned = seen->run;
+    }
     for (struct call *c = is_script(seen, "touch") && reply.bytes[0] == ':' ? calls : NULL; c != NULL; c = c->next)
         if (c->client == seen->client && c->name == name_of_key(seen->key))
             c->touched_us = net_now_us();

@@ -17,7 +17,7 @@ static struct {
     unsigned runs[SERVERS]; /* the history that each server has shown it last, by any command, */
     unsigned told, mapped;  /* and server 0 by INFO; a bit for each primary that a map or a redirect has named */
     struct tries {
-        uint64_t since_us, at_once_us;
+        uint64_t since_us, at_once_us, away_us;
         unsigned count, at_once;
     } tries[SERVERS];
 } met[CLIENTS];
@@ -393,6 +393,7 @@ static void execute(struct wire *wire, const struct anchor *at, size_t argc, con
                                 .mute = wire->mute,
                                 .met = wire->met,
                                 .asking = wire->session.asking,
+                                .run = s->run * SERVERS + (unsigned)wire->server,
                                 .is_truth = s->primary < 0 && !s->isolated,
                                 .by_replica = s->primary >= 0 && wire->knew,
                                 .denied = s->node.refuses.denied};
@@ -511,7 +512,7 @@ static void check_try(int client, int server)
     if (settings->retry_ms == 0 && settings->loop) /* each of many calls tries once */
         return;
     if (net_now_us() - t->since_us > 1000000)
-        *t = (struct tries){.since_us = net_now_us()};
+        *t = (struct tries){.since_us = net_now_us(), .away_us = t->away_us};
     if (net_now_us() - t->at_once_us > 1000) {
         t->at_once_us = net_now_us();
         t->at_once = 0;
@@ -520,6 +521,11 @@ static void check_try(int client, int server)
         oracle_fail("client %d tries server %d %u times within a second", client, server, t->count);
     if (settings->retry_ms != 0 && ++t->at_once > AT_ONCE_MOST)
         oracle_fail("client %d tries server %d %u times at once", client, server, t->at_once);
+    /* The primary answers for a replica that has failed within the last second (docs/cluster.md). */
+    if (world.plan->topology == SENTINEL && servers[server].primary >= 0 && settings->from_replicas &&
+        world.take_overs == 0 && net_now_us() < t->away_us + 900000)
+        oracle_fail("client %d tries replica %d, which was away just now", client, server);
+    t->away_us = servers[server].up ? 0 : net_now_us();
 }
 
 enum net_answer net_connect(struct conn *conn, int port)
