@@ -32,10 +32,10 @@ struct running {
     uint64_t again; /* what its store had sent again as it began */
     size_t filling; /* so many fillers are on their way */
     hibloom_status filled;
-    hibloom *other;        /* what a merge, a replace or an import makes beside, */
-    hibloom_store *memory; /* there, or NULL */
-    char name[32];         /* its, while clients take turns */
-    int phase;             /* of a step of several calls */
+    hibloom *other, *twice; /* what a merge, a replace or an import makes beside; the latter by a name that is taken, */
+    hibloom_store *memory;  /* there, or NULL */
+    char name[32];          /* its, while clients take turns */
+    int phase;              /* of a step of several calls */
     struct told told;
     hibloom_item items[ITEMS * TIMES_ROOM]; /* from here on all is large, mostly unused, and each step's own */
     unsigned char part[ITEMS * TIMES_ROOM]; /* of each item */
@@ -157,14 +157,15 @@ static const char *uri_of(const struct client *c, char *buf, size_t size)
  * takes as long as a world. */
 static const char *text_of(int name, int client, bool lives)
 {
-    static char all_texts[4][KINDS + 2][256];
+    static char all_texts[4][KINDS + 3][256];
     char(*const texts)[256] = all_texts[(world.plan->kin != 0) + 2 * lives], own[256];
     const struct kind *kind = plan_kind(world.plan, name);
     const bool other = world.plan->sizes != 0 && client % 2 != 0;
-    const size_t i = other ? (size_t)KINDS + kind->window : (size_t)(kind - kinds);
-    const char *text = !other         ? kind->text
-                       : kind->window ? "capacity=8 error=0.02 window=4s slices=2"
-                                      : "bits=4096 hashes=3";
+    const size_t i = other ? (size_t)KINDS + (world.plan->sizes == 2 ? 2 : kind->window) : (size_t)(kind - kinds);
+    const char *text = !other                   ? kind->text
+                       : kind->window           ? "capacity=8 error=0.02 window=4s slices=2"
+                       : world.plan->sizes == 2 ? "bits=4096 hashes=3 segments=2"
+                                                : "bits=4096 hashes=3";
 
     snprintf(own, sizeof own, "%s%s", text, world.plan->kin != 0 && !kind->bare ? " seed=7" : "");
     if (texts[i][0] == '\0' && hibloom_spec_check(own, texts[i], sizeof texts[i]) != HIBLOOM_OK)
@@ -455,10 +456,11 @@ static void free_store(struct client *c, bool closes_first)
 static void free_other(struct running *r)
 {
     hibloom_close(r->other);
+    hibloom_close(r->twice);
     hibloom_store_free(r->memory);
     if (r->memory != NULL && r->calls[0].from != 0)
         world_forget_met(r->client->id);
-    r->other = NULL;
+    r->other = r->twice = NULL;
     r->memory = NULL;
 }
 
@@ -636,8 +638,9 @@ static void note_saved(const struct running *r, hibloom_status status)
     c->saved_name = r->calls[0].name;
 }
 
-static void end(struct running *r, hibloom_status status)
+static void end(hibloom_status status, void *running)
 {
+    struct running *r = running;
     struct client *c = r->client;
     const bool doubtful = sent_again(c) != r->again; /* on a loop it may be one beside it that was */
 
@@ -686,11 +689,6 @@ static bool is_in_vain(const struct client *c, const struct step *step)
 
 /* ---- What a step calls ---- */
 
-static void on_done(hibloom_status status, void *data)
-{
-    end(data, status);
-}
-
 /* The same call waits, or tells `done`: as the client's store has it. */
 #define CALL(name, ...) (c->loop == NULL ? hibloom_##name(__VA_ARGS__) : hibloom_async_##name(__VA_ARGS__, done, r))
 
@@ -720,7 +718,7 @@ static void on_opened(hibloom_status status, void *data)
     struct running *r = data;
 
     status = opened(r, status);
-    end(r, status);
+    end(status, r);
     note_root(r->client, &r->calls[0], status);
 }
 
@@ -743,7 +741,10 @@ static int phases_of(const struct running *r)
 {
     const enum verb verb = r->calls[0].verb;
 
-    return verb == VERB_REPLACE ? 3 : verb == VERB_IMPORT ? 2 : merges_here(r->calls) ? 4 : 1;
+    return verb == VERB_REPLACE    ? 3
+           : verb == VERB_IMPORT   ? 2 + (r->calls[0].arg == 1000)
+           : merges_here(r->calls) ? 4
+                                   : 1;
 }
 
 /* The next call of a step that has another filter: that is opened, filled, in place; imported, looked up; or merged, from
@@ -759,8 +760,9 @@ static hibloom_status do_phase(struct client *c, struct running *r, hibloom_done
     if (verb == VERB_MERGE && !merges_here(r->calls))
         return CALL(merge, filter, r->other != NULL ? r->other : c->handles[r->calls[0].from - 1].filter);
     if (verb == VERB_IMPORT)
-        return phase == 0 ? CALL(import_file, &r->other, c->store, write_dump(c, r), file_of(c))
-                          : CALL(contains_many, r->other, r->items, ITEMS, r->answers);
+        return phase == 0   ? CALL(import_file, &r->other, c->store, write_dump(c, r), file_of(c))
+               : phase == 1 ? CALL(contains_many, r->other, r->items, ITEMS, r->answers)
+                            : CALL(import_file, &r->twice, c->store, r->name, file_of(c));
     r->calls[0].from_root = verb == VERB_REPLACE && phase == 1 ? oracle_root_of(r->name) : r->calls[0].from_root;
     r->calls[0].filled = phase == 2;
     if (phase == 1)
@@ -774,10 +776,18 @@ static hibloom_status do_phase(struct client *c, struct running *r, hibloom_done
                       : CALL(replace, r->other, oracle_name(name));
 }
 
-/* What was merged is in, also if the other filter is gone by the time that it is dropped. */
+/* What was merged is in, also if the other filter is gone by the time that it is dropped. The name of what was imported is
+ * taken from then on (hibloom_import). */
 static hibloom_status of_phase(const struct running *r, hibloom_status status)
 {
-    return merges_here(r->calls) && r->phase == phases_of(r) && loses_handle(status) ? HIBLOOM_OK : status;
+    const bool last = r->phase == phases_of(r), imports = last && r->phase == 3 && r->calls[0].verb == VERB_IMPORT;
+
+    if (imports && status == HIBLOOM_OK && !world.stale[r->client->id] && world.last_us[CAUSE_LOSS] == 0 &&
+        world.last_us[CAUSE_KEYS] == 0)
+        fail_call(r->calls, "it imports a filter, and another one has the name");
+    return (imports && status == HIBLOOM_EMISMATCH) || (last && merges_here(r->calls) && loses_handle(status))
+               ? HIBLOOM_OK
+               : status;
 }
 
 static void on_phase(hibloom_status status, void *data)
@@ -793,7 +803,7 @@ static void on_phase(hibloom_status status, void *data)
         status = do_phase(r->client, r, on_phase);
     if (status == HIBLOOM_OK && !last)
         return;
-    end(r, status);
+    end(status, r);
     free_other(r);
 }
 
@@ -827,7 +837,7 @@ static void on_filled(hibloom_status status, void *data)
 
     r->filled = r->filled == HIBLOOM_OK ? status : r->filled;
     if (--r->filling == 0)
-        end(r, r->filled);
+        end(r->filled, r);
 }
 
 /* On a loop by many calls at once, which share the room of a link. */
@@ -849,7 +859,7 @@ static hibloom_status carry_out(struct client *c, struct running *r, const struc
 {
     hibloom *filter = c->handles[step->name].filter;
     const char *const name = oracle_name(step->name);
-    hibloom_done_fn *const done = on_done;
+    hibloom_done_fn *const done = end;
     bool *new = step->verb == VERB_ADD_NEW ? r->answers : NULL;
     hibloom_pair pairs[NAMES * ITEMS];
 
@@ -898,7 +908,7 @@ static hibloom_status call_blocking(struct client *c, const struct step *step)
     const hibloom_status status = carry_out(c, r, step);
     if (needs_handle(step->verb))
         note_failed(c, r, status, &before);
-    end(r, status);
+    end(status, r);
     if (step->verb == VERB_OPEN)
         note_root(c, &r->calls[0], status);
     for (size_t part = 0; part < r->parts; part++) {
@@ -1015,7 +1025,7 @@ static void call_async(struct client *c, const struct step *step)
     begin(r, step);
     const hibloom_status status = carry_out(c, r, step);
     if (status != HIBLOOM_OK && r->busy)
-        end(r, status);
+        end(status, r);
     compute(c);
     if (c->store_goes == BESIDE) {
         loop_turn(c->loop, plan_chance(world.plan, net_now_us(), FREES) % 1000);

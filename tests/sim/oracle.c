@@ -474,7 +474,8 @@ void oracle_end(struct call *c, hibloom_status status, const bool *answers, cons
     watch_check(c, answers);
     /* An add to a window begins with a proof of the root that is no older than 0.1 s (docs/format.md, 16). If a connection is
      * lost in front of the root's guard, one of another key counts. */
-    if (asks(c) && !c->handle_met && !world.stale[c->client] && world.plan->client[c->client].near < 2 &&
+    if (needs_handle(c->verb) && c->verb != VERB_DROP && !c->handle_met && !world.stale[c->client] &&
+        world.plan->client[c->client].near < 2 &&
         (!has_several_keys(c->name) ||
          (c->handle_gone && kind_of(c->name)->window && !was_expired(c->name) && !world_had(FAULT_STRANGER) &&
           !caused(CAUSE_CONNECTION, c->begun_us > 100000 ? c->begun_us - 100000 : 1))))

@@ -173,7 +173,8 @@ enum focused {
     PACED = 2048,   /* it lasts, and its calls are about few items */
     RETRIES = 4096, /* all clients try again, and have time for that */
     WATCHED = 8192, /* Sentinels name the master */
-    FAST = 16384    /* all clients take the network for so fast that few items go by bitmaps */
+    FAST = 16384,   /* all clients take the network for so fast that few items go by bitmaps */
+    KIN = 32768     /* there are two filters of one kind and seed */
 };
 
 /* Some worlds are about one thing that is rare where all is drawn by itself: its kinds, what they do often, the faults. */
@@ -253,9 +254,13 @@ static const struct focus {
     {FIXED | WINDOWS, VERB(CLEAR, ADD, LOOK), FAULT(DENY), "EVAL.clear", 0, 2},
     {PARTS | GROWN, VERB(DROP, DELETE, OPEN), FAULT(DENY), "EVAL.swap", 0, 2},
     {MIXED, VERB(REPLACE, EXPIRE, ADD), FAULT(DENY), "EVAL.replace", 0, 2},
-    {MIXED | WINDOWS, VERB(LIST, OPEN, DELETE), FAULT(RESTART, DISCONNECT, MOVE, REFUSE, DENY), NULL, RETRIES, 3},
-    {ANY_KIND, VERB(INFO, COMPARE, IMPORT, SAVE, LOAD, MERGE), FAULT(CUT_ANSWER, EXPIRE, REFUSE, FAILOVER, RESTART),
-     NULL, 0, 3},
+    {MIXED | WINDOWS, VERB(LIST, OPEN, DELETE), FAULT(RESTART, DISCONNECT, MOVE, REFUSE, DENY), NULL, 0, 3},
+    {PARTS, VERB(REPAIR, OPEN, LOOK), FAULT(EXPIRE, MEET), "EVAL.swap", 0, 3},
+    {ANY_KIND, VERB(INFO, COMPARE, IMPORT), FAULT(CUT_ANSWER, EXPIRE, REFUSE, RESTART, KILL), NULL, 0, 3},
+    {MIXED | GROWN | BIT(COUNTING), VERB(MERGE, SAVE, LOAD, OPEN, DELETE, ADD), FAULT(EXPIRE, MEET, REFUSE), NULL, KIN,
+     3},
+    {GROWN, VERB(MERGE, ADD), FAULT(MEET), NULL, KIN, 3},
+    {BIT(SEGMENTS), VERB(REPLACE, ADD, OPEN), FAULT(DELAY, CUT_ANSWER, MEET), NULL, ALONE | SIZES, 3},
 };
 
 /* And some about clients that meet between two steps of each other's calls, whatever these are. */
@@ -323,22 +328,24 @@ static const char *const late_places[] = {
     "TIME",       "GETBIT",      "GETRANGE",    "EVAL.touch",      "SENTINEL"};
 enum { LATE_PLACES = sizeof late_places / sizeof *late_places, MEETING_PLACES = 15 /* kept cases go by these */ };
 
-static uint64_t draw_bit(struct draw *d, uint64_t of)
+/* One of the bits, which are a world's faults, kinds or verbs. */
+static unsigned bit_of(uint64_t of, uint64_t chance)
 {
-    for (;;) {
-        const uint64_t i = draw(d, 64);
-        if ((of >> i & 1) != 0)
-            return i;
-    }
+    unsigned n = (unsigned)(chance % (unsigned)__builtin_popcountll(of)), bit = 0;
+
+    for (;; bit++)
+        if ((of >> bit & 1) != 0 && n-- == 0)
+            return bit;
 }
 
 #define RATE_LATE 1000000 /* faults strike where something is late, and nowhere else: each one excuses something */
 
 static void draw_focus(struct plan *p, struct draw *d, const struct focus *focus)
 {
-    p->names = 1 + (draw(d, 6) == 0);
-    p->kind0 = draw_bit(d, focus->kinds);
-    p->kind1 = p->names > 1 ? draw_bit(d, focus->kinds) : p->kind0;
+    p->kin = (focus->is & KIN) != 0;
+    p->names = p->kin || draw(d, 6) == 0 ? 2 : 1;
+    p->kind0 = bit_of(focus->kinds, draw(d, 1 << 20));
+    p->kind1 = p->names > 1 && !p->kin ? bit_of(focus->kinds, draw(d, 1 << 20)) : p->kind0;
     if ((focus->is & ALONE) != 0) {
         p->topology = STANDALONE;
         p->shards = 1;
@@ -377,12 +384,13 @@ static void draw_focus(struct plan *p, struct draw *d, const struct focus *focus
     if ((focus->is & PACED) != 0)
         p->pace = (focus->is & CLUSTERED) != 0 ? 700000 : ONE_OF(d, 100000, 300000, 700000);
     p->sizes = (focus->is & SIZES) != 0;
+    p->sizes += p->sizes && p->kind0 == SEGMENTS && plan_chance(p, p->clients, SIZES) % 2 == 0; /* or keys, too */
     p->races = (focus->is & RACES) != 0;
     p->pieces |= (focus->is & PIECES) != 0;
     const uint64_t least = (focus->faults >> FAULT_MEET & 1) != 0 ? 2 : 1;
     if (focus->clients != 0)
         p->clients = least + draw(d, (focus->clients < p->clients ? focus->clients : p->clients) - least + 1);
-    p->faults = BIT(draw_bit(d, focus->faults)) | (draw(d, 3) == 0 ? BIT(draw(d, FAULT_KINDS)) : 0);
+    p->faults = BIT(bit_of(focus->faults, draw(d, 1 << 20))) | (draw(d, 3) == 0 ? BIT(draw(d, FAULT_KINDS)) : 0);
     for (int f = 0; f < FAULT_KINDS; f++)
         if ((focus->faults >> f & 1) != 0 && draw(d, 3) != 0)
             p->faults |= BIT(f);
@@ -437,7 +445,7 @@ void plan_draw(struct plan *p, uint64_t seed)
     p->nameless = p->topology == CLUSTER && naming % 4 == 0 ? naming / 4 % 4 : 0;
     p->away = naming / 16 % 4 == 0; /* who is replaced stays down for longer than most calls try */
     /* all filters have one seed */
-    p->kin = p->names > 1 && p->kind0 == p->kind1 && plan_chance(p, p->names, MERGED_STORED) % 4 == 0;
+    p->kin |= p->names > 1 && p->kind0 == p->kind1 && plan_chance(p, p->names, MERGED_STORED) % 4 == 0;
     draw_steps(p, &d, about != 0 ? focus.verbs : 0, about != 0 && (focus.is & LARGE) != 0);
 }
 
@@ -479,16 +487,6 @@ static uint64_t rate_at(const struct plan *p, const struct anchor *at)
     return chance == 0 ? 3 : chance == 1 ? p->rate / 4 + 1 : p->rate * 2;
 }
 
-static enum fault draw_fault(uint64_t faults, uint64_t chance)
-{
-    unsigned n = (unsigned)(chance % (unsigned)__builtin_popcountll(faults));
-    enum fault f = 0;
-
-    for (;; f++)
-        if ((faults >> f & 1) != 0 && n-- == 0)
-            return f;
-}
-
 /* What makes a command late; and what time does until it arrives, or is sent again. If nothing does, any other fault. */
 static uint64_t late_faults(const struct plan *p, const struct anchor *at, uint64_t chance)
 {
@@ -524,7 +522,7 @@ const struct decision *plan_decide(struct plan *p, const struct anchor *at)
     if (others == 0 && at->nth > 1 && strcmp(at->place, "EVAL.merge") == 0)
         others = p->faults & FAULT(DENY, MOVE, REFUSE);
     const uint64_t faults = others != 0 ? others : late ? late_faults(p, at, mix(h ^ 4)) : p->faults;
-    const enum fault fault = draw_fault(faults, mix(h ^ 1));
+    const enum fault fault = (enum fault)bit_of(faults, mix(h ^ 1));
     if (fault == FAULT_MEET && p->met[at->client] == at->call + 1)
         return NULL;
     p->met[at->client] = fault == FAULT_MEET ? at->call + 1 : p->met[at->client];

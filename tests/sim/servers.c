@@ -257,7 +257,7 @@ uint64_t world_run(struct blob key)
     return servers[owner_of(key)].node.history;
 }
 
-/* NULL: those with a zero byte in their names. */
+/* NULL: those with names that are temporary. */
 unsigned world_count_keys(const char *prefix)
 {
     const size_t len = prefix != NULL ? strlen(prefix) : 0;
@@ -268,7 +268,8 @@ unsigned world_count_keys(const char *prefix)
         for (size_t k = 0; servers[i].primary < 0 && k < node->key_count; k++) {
             const struct blob name = node->keys[k]->name;
             const bool fits = prefix == NULL
-                                  ? memchr(name.bytes, '\0', name.len) != NULL
+                                  ? memchr(name.bytes, '\0', name.len) != NULL ||
+                                        memmem(name.bytes, name.len, ".import-", 8) != NULL
                                   : node->keys[k]->db == 0 && name.len >= len && memcmp(name.bytes, prefix, len) == 0 &&
                                         (name.len == len || name.bytes[len] == ':');
             count += fits && node->keys[k]->expire_ms == 0;

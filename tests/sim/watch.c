@@ -199,12 +199,6 @@ static bool is_whole_or_nothing(const struct command_seen *seen)
     return seen->place[0] == 'E' && !is_script(seen, "make") && !is_script(seen, "undo") && !is_script(seen, "slice");
 }
 
-/* It keeps the bits before, and names an epoch. */
-static bool merges_with_before(const struct command_seen *seen)
-{
-    return is_script(seen, "merge") && seen->argc == 10;
-}
-
 static bool looks(const struct command_seen *seen)
 {
     return seen->argc > 2 && (is(seen, "GETBIT") || strncmp(seen->place, "BITFIELD", 8) == 0 ||
@@ -271,7 +265,7 @@ static void check_change(const struct command_seen *seen, struct blob reply)
         oracle_fail("client %d marks a filter as removing, and may remove no key", seen->client);
     if (is_script(seen, "slice"))
         windows_check_slice(seen, now, reply.bytes[0] == '$');
-    if (merges_with_before(seen))
+    if (is_script(seen, "merge") && seen->argc == 10) /* it keeps the bits before, and names an epoch */
         check_merge(seen, now);
     if (seen->foreign && !blob_equals(now, was))
         oracle_fail("%s of client %d changes what it has not opened", seen->place, seen->client);

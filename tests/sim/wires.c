@@ -225,12 +225,6 @@ void wake_waits(int server)
 
 /* ---- One command ---- */
 
-/* All scripts may, except these. The words "merge" and "set" begin two of them, so strstr finds these too. */
-static bool may_end_a_life(const char *place)
-{
-    return strncmp(place, "EVAL.", 5) == 0 && strstr("merge_part set_counted count_up sum touch", place + 5) == NULL;
-}
-
 static void keep_dump(struct server *s)
 {
     if ((world.plan->faults >> FAULT_RESTART & 1) == 0 || net_now_us() < s->dumped_us + KEPT_US)
@@ -372,7 +366,9 @@ static void execute(struct wire *wire, const struct anchor *at, size_t argc, con
 {
     static struct buffer room;
     struct server *s = &servers[wire->server];
-    const bool ends = may_end_a_life(at->place), is_script = strncmp(at->place, "EVAL", 4) == 0;
+    const bool is_script = strncmp(at->place, "EVAL", 4) == 0;
+    /* All may end a life, except these. The words "merge" and "set" begin two of them, so strstr finds these too. */
+    const bool ends = is_script && strstr("merge_part set_counted count_up sum touch", at->place + 5) == NULL;
     char text[160], second[100];
 
     note_server(wire);
