@@ -86,7 +86,7 @@ bool has_cause(const struct call *c, hibloom_status status)
                (world.plan->topology == CLUSTER && caused(CAUSE_LOSS, since)) || /* a key is put back */
                (caused(CAUSE_SLOTS, 1) && (caused(CAUSE_KEYS, 1) || caused(CAUSE_CLOCK, 1)));
     case HIBLOOM_ESERVER: return caused(CAUSE_REFUSAL, since) && (caused(CAUSE_KEYS, 1) || caused(CAUSE_RESTART, 1));
-    case HIBLOOM_EDENIED: return caused(CAUSE_DENIAL, since);
+    case HIBLOOM_EDENIED: return caused(CAUSE_NEED, since);
     case HIBLOOM_ENOTFOUND:
         if (c->verb == VERB_OPEN && !kind->bare /* its text has a size, so it makes one */)
             return false;
@@ -101,8 +101,6 @@ bool has_cause(const struct call *c, hibloom_status status)
         return life || c->raw_at_begin != 0 || world.plan->sizes != 0 || (c->verb == VERB_REPLACE && others) ||
                (merges_here(c) && commands_may_be_late());
     case HIBLOOM_ECORRUPT: /* a removal that was cut may have taken a link of which no root tells yet; or a key, if it is full */
-        if (world.plan->sizes == 2) /* late bits may hit the list of a root (docs/format.md, 8) */
-            return true;
         return ((life || caused(CAUSE_CLOCK, 1)) && some_key_may_go(c->name)) ||
                ((kind->growing || kind->window || caused(CAUSE_REFUSAL, 1)) &&
                 (names[c->name].did & (1u << VERB_DROP | 1u << VERB_DELETE)) != 0);

@@ -157,15 +157,14 @@ static const char *uri_of(const struct client *c, char *buf, size_t size)
  * takes as long as a world. */
 static const char *text_of(int name, int client, bool lives)
 {
-    static char all_texts[4][KINDS + 3][256];
+    static char all_texts[4][KINDS + 2][256];
     char(*const texts)[256] = all_texts[(world.plan->kin != 0) + 2 * lives], own[256];
     const struct kind *kind = plan_kind(world.plan, name);
     const bool other = world.plan->sizes != 0 && client % 2 != 0;
-    const size_t i = other ? (size_t)KINDS + (world.plan->sizes == 2 ? 2 : kind->window) : (size_t)(kind - kinds);
-    const char *text = !other                   ? kind->text
-                       : kind->window           ? "capacity=8 error=0.02 window=4s slices=2"
-                       : world.plan->sizes == 2 ? "bits=4096 hashes=3 segments=2"
-                                                : "bits=4096 hashes=3";
+    const size_t i = other ? (size_t)KINDS + kind->window : (size_t)(kind - kinds);
+    const char *text = !other         ? kind->text
+                       : kind->window ? "capacity=8 error=0.02 window=4s slices=2"
+                                      : "bits=4096 hashes=3";
 
     snprintf(own, sizeof own, "%s%s", text, world.plan->kin != 0 && !kind->bare ? " seed=7" : "");
     if (texts[i][0] == '\0' && hibloom_spec_check(own, texts[i], sizeof texts[i]) != HIBLOOM_OK)
@@ -739,12 +738,9 @@ static hibloom_status open_filter(struct client *c, struct running *r, const str
 
 static int phases_of(const struct running *r)
 {
-    const enum verb verb = r->calls[0].verb;
+    const struct call *c = r->calls;
 
-    return verb == VERB_REPLACE    ? 3
-           : verb == VERB_IMPORT   ? 2 + (r->calls[0].arg == 1000)
-           : merges_here(r->calls) ? 4
-                                   : 1;
+    return c->verb == VERB_REPLACE ? 3 : c->verb == VERB_IMPORT ? 2 + (c->arg == 1000) : merges_here(c) ? 4 : 1;
 }
 
 /* The next call of a step that has another filter: that is opened, filled, in place; imported, looked up; or merged, from

@@ -42,10 +42,8 @@ static bool has_late_bits(int name)
     if (n->seen.status == HIBLOOM_ENOTFOUND)
         return is_taken(name) || (!caused(CAUSE_KEYS, 1) && !caused(CAUSE_LOSS, 1) && !was_expired(name) &&
                                   world_count_keys(oracle_name(name)) > 0);
-    /* Where a clock was set back, a maker of keys that slept may make one over a later filter's (docs/format.md, 9). Late
-     * bits in the list of a root stay (8). */
-    const bool damaged = n->seen.status == HIBLOOM_ECORRUPT && !caused(CAUSE_KEYS, 1) && !caused(CAUSE_CLOCK, 1) &&
-                         world.plan->sizes < 2;
+    /* Where a clock was set back, a maker of keys that slept may make one over a later filter's (docs/format.md, 9). */
+    const bool damaged = n->seen.status == HIBLOOM_ECORRUPT && !caused(CAUSE_KEYS, 1) && !caused(CAUSE_CLOCK, 1);
     if ((n->seen.status == HIBLOOM_EMISMATCH || damaged) && !caused(CAUSE_LOSS, 1) && !was_expired(name))
         return true;
     for (size_t l = 0; n->seen.status == 0 && l < n->seen.links; l++)

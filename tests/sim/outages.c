@@ -225,6 +225,8 @@ void deny(struct server *s, const char *place, uint64_t arg)
     s->denied[n] = '\0';
     s->node.refuses.denied = s->denied;
     note(CAUSE_DENIAL);
+    if (strcmp(s->denied, "info") != 0 && strcmp(s->denied, "role") != 0)
+        note(CAUSE_NEED);
     s->refuses_until = net_now_us() + 1000 + (arg >> 4) % 400000;
     net_at(s->refuses_until, end_conditions, s);
 }

@@ -384,7 +384,6 @@ static void draw_focus(struct plan *p, struct draw *d, const struct focus *focus
     if ((focus->is & PACED) != 0)
         p->pace = (focus->is & CLUSTERED) != 0 ? 700000 : ONE_OF(d, 100000, 300000, 700000);
     p->sizes = (focus->is & SIZES) != 0;
-    p->sizes += p->sizes && p->kind0 == SEGMENTS && plan_chance(p, p->clients, SIZES) % 2 == 0; /* or keys, too */
     p->races = (focus->is & RACES) != 0;
     p->pieces |= (focus->is & PIECES) != 0;
     const uint64_t least = (focus->faults >> FAULT_MEET & 1) != 0 ? 2 : 1;

@@ -14,7 +14,8 @@ enum { SERVERS = 10, BASE_PORT = 7000 };
 enum cause {
     CAUSE_CONNECTION, /* a connection was lost or refused, an answer late, a client or server stopped */
     CAUSE_REFUSAL,    /* a server refused something */
-    CAUSE_DENIAL,     /* the user was denied something */
+    CAUSE_DENIAL,     /* the user was denied something, */
+    CAUSE_NEED,       /* without which clients cannot go on (docs/access.md) */
     CAUSE_RESTART,    /* a server is another run, or another server took over */
     CAUSE_LOSS,       /* a server forgot writes, or took some that it will forget */
     CAUSE_KEYS,       /* keys were removed, altered or expired by others */
