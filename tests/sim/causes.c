@@ -76,7 +76,7 @@ bool has_cause(const struct call *c, hibloom_status status)
             return busy && ((world.plan->sizes != 0 && world.plan->pieces != 0) || s->deadline_ms != 0 ||
                             (world.had & ~(UINT64_C(1) << FAULT_PAUSE | UINT64_C(1) << FAULT_PIECES)) != 0 ||
                             world.struck[c->client] > c->struck + 1);
-        return (s->deadline_ms < 250 && world_had(FAULT_STRANGER)) /* that is looked at so long, as late bits are */ ||
+        return (s->deadline_ms < 300 && world_had(FAULT_STRANGER)) /* looked at for 250 ms, as late bits are */ ||
                world.plan->topology != SENTINEL || s->loop || s->min_replicas || c->times != 1 || kind->growing ||
                (world.plan->latency_us > 300 && s->deadline_ms < 3000) || world_had(FAULT_PIECES);
     case HIBLOOM_EUNAVAILABLE:

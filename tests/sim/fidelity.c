@@ -507,7 +507,7 @@ static void set_moving(bool moves)
 static void make_cluster(void)
 {
     static struct peer peers[2];
-    static const struct cluster map = {peers, 2, ranges, 4, false};
+    static const struct cluster map = {peers, 2, ranges, 4, false, 0};
 
     cluster = redis_cluster_start(&(struct redis_cluster_options){.primaries = 2});
     const int slot = redis_cluster_slot(cluster, "{s}"), from = redis_cluster_owner(cluster, slot);
