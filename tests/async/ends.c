@@ -82,6 +82,40 @@ static int failing_timer(void *loop, int64_t ms, void **slot, hibloom_store *sto
     return real_timer(loop, timer_fails ? -1 : ms, slot, store) == 0 && !timer_fails ? 0 : -1;
 }
 
+/* There always is a call whose time is nearly over. It ends alone, and the connection that is made goes on. */
+static void a_server_that_comes_back_is_found_though_calls_run_out(void **state)
+{
+    struct redis_server *server = redis_server_start(NULL);
+    void *loop = loop_class->open();
+    hibloom_store *async = async_store(loop, with_options(redis_server_uri(server), "retry=10s"), NULL);
+    hibloom *filter = async_filter(loop, async, "f", text);
+    uint64_t before = UINT64_MAX;
+    unsigned until = 65, n = 0;
+
+    hibloom_store_deadline(async, 600);
+    redis_server_kill(server);
+    memset(outcomes, 0, sizeof outcomes);
+    for (; n < CALLS && test_stats(async).restarts == 0; n++) {
+        assert_ok(hibloom_async_contains(filter, numbers, sizeof *numbers, answers, on_done, &outcomes[n]), NULL);
+        turn(loop, 10);
+        assert_true(n < 80 || outcomes[n - 80].calls == 1);
+        if (n == until && before == UINT64_MAX) {
+            redis_server_restart(server);
+            redis_server_pause(server);
+            before = test_stats(async).connections;
+        } else if (n > until && until == 65 && test_stats(async).connections > before) {
+            until = n + 30; /* it waits for the greeting for longer than the oldest call has */
+        } else if (n == until) {
+            redis_server_resume(server);
+        }
+    }
+    assert_int_equal(test_stats(async).connections, before + 1);
+    hibloom_close(filter);
+    hibloom_store_free(async);
+    close_loop(loop);
+    redis_server_stop(server);
+}
+
 static void a_timer_that_failed_is_set_again(void **state)
 {
     struct redis_server *server = redis_server_start(NULL);
@@ -203,6 +237,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_server_that_dies_ends_all_calls),
+        cmocka_unit_test(a_server_that_comes_back_is_found_though_calls_run_out),
         cmocka_unit_test(a_timer_that_failed_is_set_again),
         cmocka_unit_test(close_calls_back_before_it_returns),
         cmocka_unit_test(all_may_be_done_within_a_function),

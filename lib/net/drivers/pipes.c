@@ -10,26 +10,32 @@
 
 /* ---- Deadlines ------------------------------------------------------------------------- */
 
-/* No call waits for a greeting, nor for WAIT, but for what is before and behind them. */
-static const struct flight *first_of(const struct flights *flights)
+/* No call waits for a greeting, nor for WAIT, but for what is before and behind them. All calls wait in a search for the
+ * locations. On a loop these end alone. */
+static const struct flight *first_of(const struct carrier *c, const struct flights *flights)
 {
     const struct flight *flight = flights->first;
 
-    while (flight != NULL && (flight->kind == FLIGHT_GREETING || flight->kind == FLIGHT_WAIT))
+    while (flight != NULL && (flight->kind == FLIGHT_GREETING || flight->kind == FLIGHT_WAIT ||
+                              (flight->kind == FLIGHT_LOCATE && c->by_turns)))
         flight = flight->next;
     return flight;
 }
 
-/* The deadline of the call that has waited longest for the node; 0: none. All calls wait in a search for the locations, and
- * none for a check. */
+/* The deadline of the call that has waited longest for the node; 0: none. None waits for a check. On a loop there is always
+ * a call whose time is nearly over. So where no command of a call is on its way, the connection has the time of a whole one,
+ * and calls that wait for it end alone (events_tick). */
 static uint64_t deadline_of(const struct carrier *c, const struct node *node)
 {
-    const struct flight *flight = first_of(&node->touched);
+    const uint64_t whole_ms = c->store.base.deadline_ms;
+    const struct flight *flight = first_of(c, &node->touched);
 
     if (flight == NULL)
-        flight = first_of(&node->sent);
+        flight = first_of(c, &node->sent);
+    if (flight == NULL && c->by_turns)
+        return whole_ms != 0 && !carrier_checks(c, node) ? pipe_of(node)->sent_ms + whole_ms : 0;
     if (flight == NULL)
-        flight = first_of(&node->unwritten);
+        flight = first_of(c, &node->unwritten);
     const struct call *call = flight != NULL && flight->call != NULL ? flight->call : TAILQ_FIRST(&c->calls);
     return call != NULL && !carrier_checks(c, node) ? call_deadline(c, call) : 0;
 }

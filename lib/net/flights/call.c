@@ -138,7 +138,7 @@ void call_begin_wait(struct carrier *c, struct call *call)
 
 void call_note_progress(struct call *call)
 {
-    if (call->begun_again || call->waited)
+    if (call->begun_again || call->waited || call->waiting.first != NULL /* others answer meanwhile */)
         return;
     call->retry_until = 0;
     call->attempts = 0;

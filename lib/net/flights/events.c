@@ -269,10 +269,79 @@ void events_lost(struct carrier *c, struct node *node, hibloom_status status, co
     settle(c);
 }
 
+/* ---- Calls that have no time left ---------------------------------------------------------------- */
+
+/* On a loop, of one that waits for a connection that is being made. Those behind it began later. */
+static uint64_t expiry_at_node(const struct carrier *c, const struct node *node)
+{
+    const struct flight *flight = node->state != NODE_READY ? node->unwritten.first : NULL;
+
+    while (flight != NULL && (flight->call == NULL || task_has_failed(flight->call->task)))
+        flight = flight->next;
+    return flight != NULL ? call_deadline(c, flight->call) : 0;
+}
+
+/* Or for the locations. One that sleeps wakes by then. */
+static bool waits_for_locations(const struct carrier *c, const struct call *call)
+{
+    return c->locate.asking && call->waiting.first != NULL && call->wake_at == 0 && !task_has_failed(call->task);
+}
+
+static uint64_t expiry_at(const struct carrier *c)
+{
+    const struct call *call = c->by_turns && c->locate.asking ? TAILQ_FIRST(&c->calls) : NULL;
+
+    while (call != NULL && !waits_for_locations(c, call))
+        call = TAILQ_NEXT(call, in_calls);
+    uint64_t at = call != NULL ? call_deadline(c, call) : 0;
+    for (unsigned i = 0; c->by_turns && i < c->topology.count; i++) {
+        const uint64_t ends = expiry_at_node(c, c->topology.nodes[i]);
+        at = at == 0 || (ends != 0 && ends < at) ? ends : at;
+    }
+    return at;
+}
+
+static bool has_expired(const struct carrier *c, const struct call *call, uint64_t now)
+{
+    const uint64_t ends = call_deadline(c, call);
+
+    return ends != 0 && now >= ends;
+}
+
+static void expire(struct carrier *c, struct flight *flight, struct node *node)
+{
+    static const char words[] = "timed out waiting for a connection (hibloom_store_deadline)";
+
+    call_flight_failed(c, flight, node, HIBLOOM_ETIMEDOUT, words, false);
+}
+
+/* All of them. A connection that is made, and a question for the locations, go on for those that come. */
+static void expire_all(struct carrier *c, uint64_t now)
+{
+    for (unsigned i = 0; i < c->topology.count; i++) {
+        struct node *node = c->topology.nodes[i];
+        struct flights unwritten = {0};
+        if (node->state != NODE_READY)
+            unwritten = node_take_unwritten(node);
+        for (struct flight *flight; (flight = flights_take(&unwritten)) != NULL;)
+            if (flight->call != NULL && has_expired(c, flight->call, now))
+                expire(c, flight, node);
+            else
+                node_send(c, node, flight);
+    }
+    for (struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls))
+        if (waits_for_locations(c, call) && has_expired(c, call, now))
+            expire(c, flights_take(&call->waiting), NULL); /* its others go with it */
+    settle(c);
+}
+
 bool events_tick(struct carrier *c)
 {
+    const uint64_t ends = expiry_at(c);
     struct call *next;
 
+    if (ends != 0 && clock_now_ms() >= ends)
+        expire_all(c, clock_now_ms());
     if (TAILQ_EMPTY(&c->asleep))
         return false;
     const bool comes_again = c->timed || c->topology.nodes[0]->sent.first != NULL; /* the caller's is one */
@@ -295,7 +364,9 @@ bool events_tick(struct carrier *c)
 
 uint64_t events_wake_at(const struct carrier *c)
 {
-    return TAILQ_EMPTY(&c->asleep) ? 0 : c->wake_at;
+    const uint64_t ends = expiry_at(c);
+
+    return TAILQ_EMPTY(&c->asleep) || (ends != 0 && ends < c->wake_at) ? ends : c->wake_at;
 }
 
 /* One cause may fail many calls. The log tells of it once, until a call succeeds. */

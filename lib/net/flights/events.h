@@ -33,7 +33,7 @@ void events_lost(struct carrier *, struct node *, hibloom_status, const char *wo
 uint64_t events_wake_at(const struct carrier *); /* 0: never */
 
 /* Wakes the calls that have slept long enough. Was there any? Where neither a timer nor an answer is sure to call this
- * again, that is all of them. */
+ * again, that is all of them. On a loop it ends the calls that have no time left, and wait for a connection. */
 bool events_tick(struct carrier *);
 
 /* A call's failure as the store's error, with the node where it failed. */
