@@ -443,6 +443,7 @@ static void free_store(struct client *c, bool closes_first)
         close_handle(c, name);
     c->store_goes = GOES;
     hibloom_store_free(c->store);
+    world_forget_met(c->id);
     c->store = NULL;
     c->store_goes = STAYS;
     for (struct running *r = c->running; r < c->running + AT_ONCE; r++)

@@ -349,6 +349,8 @@ static void check_added(struct call *c, int item)
                       (c->lives != n->lives && !again) || n->seen.status != 0 || windows_depends_on_clocks(c->name) ||
                       /* nothing tells that a bare bitmap was emptied, or made anew */
                       (kind->bare && (somebody_may_remove(c->name) || caused(CAUSE_KEYS, 1))) ||
+                      /* a root that a stranger removes may be another filter's just afterwards, in the other place */
+                      (world.plan->sizes != 0 && world_had(FAULT_STRANGER)) ||
                       /* a key that one server forgets comes back from another one */
                       (caused(CAUSE_KEYS, c->begun_us) && caused(CAUSE_SLOTS, c->begun_us));
     const bool from_cache = goes_by_near(c);

@@ -400,9 +400,9 @@ static void check_connects(const struct call *c)
 static bool gives_up(const struct call *c, hibloom_status status, uint64_t took_ms, const char *text)
 {
     const struct client_settings *s = &world.plan->client[c->client];
-    /* Who took over before is found in time, by all who know two servers. */
+    /* The one that took over before is found in time, by all who know two servers. */
     const bool in_peace = s->retry_ms >= 3000 && s->timeout_ms <= 500 && s->min_replicas == 0 && !world.plan->holes &&
-                          world.faults == c->faults && world.held_us == c->held_us &&
+                          world.faults == c->faults && world.held_us == c->held_us && world.take_overs == 1 &&
                           !caused(CAUSE_RESTART, c->begun_us);
 
     return c->verb <= VERB_LOOK && (took_ms + 1 < s->retry_ms || in_peace) && s->deadline_ms == 0 && c->times == 1 &&
@@ -412,8 +412,8 @@ static bool gives_up(const struct call *c, hibloom_status status, uint64_t took_
              (world.plan->topology != CLUSTER || strstr(text, "take over from each other") != NULL)));
 }
 
-/* A loss that was long ago lets an add begin again once, not until its retry time is over. Where replicas lag for longer
- * than a WAIT, too few have it each time. */
+/* A loss that was long ago lets a call begin again once, not until its retry time is over. Where replicas lag for longer
+ * than a WAIT, too few have an add each time. */
 static bool begins_again_for_ever(const struct call *c, hibloom_status status, const char *text)
 {
     const struct client_settings *s = &world.plan->client[c->client];
@@ -421,7 +421,7 @@ static bool begins_again_for_ever(const struct call *c, hibloom_status status, c
     bool caused_late = status != HIBLOOM_EUNAVAILABLE || strstr(text, "was lost before replicas") == NULL ||
                        s->retry_ms < 20000 || net_now_us() < since + 8000000 || somebody_may_remove(c->name) ||
                        world.paused_us[c->client] != c->paused_us || c->from != 0 /* of another store */ ||
-                       world.plan->lag_us > 1000 * s->replicas_ms;
+                       (c->verb != VERB_LOOK && world.plan->lag_us > 1000 * s->replicas_ms);
 
     for (unsigned cause = 0; cause < CAUSES; cause++)
         caused_late |= caused(cause, since);

@@ -130,6 +130,7 @@ bool world_told(int client, struct blob key)
 void world_forget_met(int client)
 {
     memset(met[client].runs, 0, sizeof met[client].runs);
+    memset(met[client].tries, 0, sizeof met[client].tries);
     met[client].told = 0;
 }
 

@@ -87,7 +87,7 @@ const struct blob *world_fetch_replica(struct blob key, unsigned choice);
 uint64_t world_run(struct blob key); /* of the server that has it: another number once it is another run, or server */
 bool world_met(int client, struct blob key);  /* that run has carried out something for the client */
 bool world_told(int client, struct blob key); /* by INFO of server 0, which is the only one that clients know */
-void world_forget_met(int client);            /* it was a second store of the client that has met some */
+void world_forget_met(int client);            /* that was a store of the client's which is gone */
 /* A call that began then must have asked its server since any took its history; held_us: as it was then. */
 bool world_must_have_told(uint64_t us, uint64_t held_us);
 bool world_had(enum fault); /* so far */
