@@ -12,6 +12,12 @@ static bool some_key_may_go(int name)
            (names[name].did & 1u << VERB_REPLACE) != 0; /* it takes the keys of before one by one */
 }
 
+/* Those for a larger filter hide one, and their undo stands still meanwhile. */
+static bool larger_bits_may_stand(void)
+{
+    return world.plan->sizes != 0 && world_had(FAULT_MEET);
+}
+
 /* A removal that finds nothing any more: it has carried itself out, and got no answer. That is OK (hibloom_drop). */
 static bool has_removed_it(const struct call *c)
 {
@@ -20,7 +26,7 @@ static bool has_removed_it(const struct call *c)
     return ((c->verb == VERB_DROP && c->handle != 0) || c->verb == VERB_DELETE) && c->removes_alone &&
            c->raw_at_begin == 0 && c->handle_met && !expired && !caused(CAUSE_KEYS, c->begun_us) &&
            !caused(CAUSE_LOSS, c->begun_us) && !was_expired(c->name) && !world.stale[c->client] &&
-           !world.misled[c->client] && !commands_may_be_late();
+           !world.misled[c->client] && !commands_may_be_late() && !larger_bits_may_stand();
 }
 
 /* All clients want the same filter, and neither a stranger nor bits that are late, or could not be taken back, can have
@@ -93,7 +99,8 @@ bool has_cause(const struct call *c, hibloom_status status)
         /* A removal that failed arrives now: on a loop; or of the other filter. */
         if (names[c->name].unclean && ((s->loop && somebody_may_remove(c->name)) || merges_here(c)))
             return true;
-        return !has_removed_it(c) && (life || (c->verb == VERB_LOOK && kind->bare) || c->raw_at_begin != 0);
+        return !has_removed_it(c) &&
+               (life || (c->verb == VERB_LOOK && kind->bare) || c->raw_at_begin != 0 || larger_bits_may_stand());
     case HIBLOOM_EMISMATCH:
         if (c->verb == VERB_OPEN && finds_no_other(c))
             return world.faults - c->faults >= 5; /* it begins ten times, and a loss may cost two of these */
