@@ -357,6 +357,7 @@ void watch_check(const struct call *c, const bool *answers)
             no |= !answers[k++ * c->times];
     if (no && (lacked || (c->without && !settings->from_replicas && !world.stale[c->client])) && !settings->loop &&
         settings->near < 2 && !world_had(FAULT_FLUSH) &&
+        !caused(CAUSE_CLOCK, c->begun_us) /* a key that had expired is there again */ &&
         !(settings->accept_restarts && caused(CAUSE_LOSS, c->begun_us)) /* the one before is there again */ &&
         world.plan->sizes == 0 /* late bits may hide it for a moment, and are no "no" */ &&
         /* it was away, and is back as the guard is read: a stranger's copy, or the new primary's data */
