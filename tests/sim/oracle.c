@@ -413,7 +413,7 @@ static bool gives_up(const struct call *c, hibloom_status status, uint64_t took_
 }
 
 /* A loss that was long ago lets a call begin again once, not until its retry time is over. Where replicas lag for longer
- * than a WAIT, too few have an add each time. */
+ * than a WAIT, or stay away, too few have an add each time. */
 static bool begins_again_for_ever(const struct call *c, hibloom_status status, const char *text)
 {
     const struct client_settings *s = &world.plan->client[c->client];
@@ -421,7 +421,7 @@ static bool begins_again_for_ever(const struct call *c, hibloom_status status, c
     bool caused_late = status != HIBLOOM_EUNAVAILABLE || strstr(text, "was lost before replicas") == NULL ||
                        s->retry_ms < 20000 || net_now_us() < since + 8000000 || somebody_may_remove(c->name) ||
                        world.paused_us[c->client] != c->paused_us || c->from != 0 /* of another store */ ||
-                       (c->verb != VERB_LOOK && world.plan->lag_us > 1000 * s->replicas_ms);
+                       (c->verb != VERB_LOOK && (world.plan->lag_us > 1000 * s->replicas_ms || world.plan->away != 0));
 
     for (unsigned cause = 0; cause < CAUSES; cause++)
         caused_late |= caused(cause, since);
