@@ -291,10 +291,10 @@ HIBLOOM_CHECKED hibloom_status hibloom_open_like(hibloom **out, hibloom_store *s
  * growth or window; or a memory store has no config. Round trips: two, and one for each 128 keys beyond. */
 HIBLOOM_CHECKED hibloom_status hibloom_attach(hibloom **out, hibloom_store *store, const char *name, const char *spec);
 
-/* Opens n filters by one text; out[i] is the handle of names[i]. If each is NULL, one failure fails all, and is returned.
- * Else each[i] is the status of names[i], and out[i] is NULL if that is not OK. Then the call returns the first 1x to 3x,
- * and OK if there are only 4x. Whatever it returns, the handles that are not NULL are yours to close. Round trips: for
- * each 1,000 filters as for one, on each server. */
+/* Opens n filters by one text; out[i] is the handle of names[i]. If each is NULL, one failure fails all, and is returned;
+ * out stays as it was. Else each[i] is the status of names[i], and out[i] is NULL if that is not OK. Then the call
+ * returns the first 1x to 3x, and OK if there are only 4x. Whatever it returns then, the handles that are not NULL are
+ * yours to close. Round trips: for each 1,000 filters as for one, on each server. */
 HIBLOOM_CHECKED hibloom_status hibloom_open_many(hibloom **out, hibloom_store *store, const char *const *names,
                                                  size_t n, const char *spec, hibloom_status *each);
 
@@ -345,7 +345,7 @@ HIBLOOM_CHECKED hibloom_status hibloom_add_many(hibloom *filter, const hibloom_i
 HIBLOOM_CHECKED hibloom_status hibloom_contains_many(hibloom *filter, const hibloom_item *items, size_t n, bool *found);
 HIBLOOM_CHECKED hibloom_status hibloom_remove_many(hibloom *filter, const hibloom_item *items, size_t n, bool *was_in);
 
-/* An item, and the filter that is asked for it, or gets it. */
+/* An item, and the filter that is asked for it, or gets it. It is not NULL: leave out what was not opened. */
 typedef struct hibloom_pair {
     hibloom *filter;
     hibloom_item item;
@@ -418,12 +418,12 @@ HIBLOOM_CHECKED hibloom_status hibloom_repair(hibloom_store *store, const char *
 
 /* Puts the filter in the place of `name`, in one step, with all its keys; the handle stays good and has the new name.
  * What was there is removed. So a filter is rebuilt under look-ups: make one under another name, fill it, replace.
- * Afterwards other handles of both get EMISMATCH or ENOTFOUND, and reopen. If the specs differ, only those can whose text
- * is NULL, or fits the new one. The filter takes over the time to live of the one that it replaces. Under a free name it
- * has none. Adds that others make to the old one meanwhile are lost with it. On a cluster all keys must have one slot:
- * use a {tag}, or the names "seen" and "{seen}x"; else ENOTSUP. EMISMATCH: something else is there. EBUSY: others change
- * it. ENOTSUP: a bare bitmap; or one of the two is a window. Under its own name the filter is only asked for. Round
- * trips: those to open `name`, and one; with growth two more. */
+ * Afterwards other handles of both get EMISMATCH or ENOTFOUND, and reopen. If the specs differ, only those can whose
+ * text is NULL, or fits the new one. The filter takes over the time to live of the one that it replaces. Under a free
+ * name it has none, whatever its own was. Adds that others make to the old one meanwhile are lost with it. On a
+ * cluster all keys must have one slot: use a {tag}, or the names "seen" and "{seen}x"; else ENOTSUP. EMISMATCH:
+ * something else is there. EBUSY: others change it. ENOTSUP: a bare bitmap; or one of the two is a window. Under its
+ * own name the filter is only asked for. Round trips: those to open `name`, and one; with growth two more. */
 HIBLOOM_CHECKED hibloom_status hibloom_replace(hibloom *filter, const char *name);
 
 /* Called with the name of a filter, valid until it returns. It may use the store. False: enough. */
