@@ -271,7 +271,7 @@ void events_lost(struct carrier *c, struct node *node, hibloom_status status, co
 
 /* ---- Calls that have no time left ---------------------------------------------------------------- */
 
-/* On a loop, of one that waits for a connection that is being made. Those behind it began later. */
+/* When the first call ends that waits for the node's connection; 0: none does. Those behind it began later. */
 static uint64_t expiry_at_node(const struct carrier *c, const struct node *node)
 {
     const struct flight *flight = node->state != NODE_READY ? node->unwritten.first : NULL;
@@ -281,12 +281,13 @@ static uint64_t expiry_at_node(const struct carrier *c, const struct node *node)
     return flight != NULL ? call_deadline(c, flight->call) : 0;
 }
 
-/* Or for the locations. One that sleeps wakes by then. */
+/* One that sleeps wakes by its deadline. */
 static bool waits_for_locations(const struct carrier *c, const struct call *call)
 {
     return c->locate.asking && call->waiting.first != NULL && call->wake_at == 0 && !task_has_failed(call->task);
 }
 
+/* The same for all connections of a loop, and for the locations. */
 static uint64_t expiry_at(const struct carrier *c)
 {
     const struct call *call = c->by_turns && c->locate.asking ? TAILQ_FIRST(&c->calls) : NULL;
@@ -315,7 +316,7 @@ static void expire(struct carrier *c, struct flight *flight, struct node *node)
     call_flight_failed(c, flight, node, HIBLOOM_ETIMEDOUT, words, false);
 }
 
-/* All of them. A connection that is made, and a question for the locations, go on for those that come. */
+/* Connections that are made, and a question for the locations, go on for those that come. */
 static void expire_all(struct carrier *c, uint64_t now)
 {
     for (unsigned i = 0; i < c->topology.count; i++) {
