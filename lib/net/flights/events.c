@@ -271,7 +271,8 @@ void events_lost(struct carrier *c, struct node *node, hibloom_status status, co
 
 /* ---- Calls that have no time left ---------------------------------------------------------------- */
 
-/* When the first call ends that waits for the node's connection; 0: none does. Those behind it began later. */
+/* When the first call ends that waits for the node's connection; 0: none does. One behind it that slept may be older: it
+ * ends then, too. */
 static uint64_t expiry_at_node(const struct carrier *c, const struct node *node)
 {
     const struct flight *flight = node->state != NODE_READY ? node->unwritten.first : NULL;
