@@ -18,4 +18,10 @@ static inline uint64_t clock_now_ms(void)
     return clock_now_ns() / 1000000;
 }
 
+/* Of two times. */
+static inline uint64_t sooner(uint64_t one, uint64_t other) /* 0: never */
+{
+    return one == 0 || (other != 0 && other < one) ? other : one;
+}
+
 #endif

@@ -3,6 +3,7 @@
 #ifndef HIBLOOM_PIPES_H
 #define HIBLOOM_PIPES_H
 
+#include "base/clock.h"
 #include "net/drivers/connection.h"
 #include "net/flights/events.h"
 
@@ -18,11 +19,6 @@ void pipes_put(struct node *, const char *bytes, size_t len);
 void pipes_put_long(struct node *, const struct flight *);
 hibloom_status pipes_flush(struct carrier *, struct node *, struct error *);
 void pipes_close(struct carrier *, struct node *);
-
-static inline uint64_t sooner(uint64_t one, uint64_t other) /* 0: never */
-{
-    return one == 0 || (other != 0 && other < one) ? other : one;
-}
 
 /* Is there anything to wait for? Until when at most, for all nodes and for what sleeps? 0: for ever. */
 bool pipes_wait(const struct node *);

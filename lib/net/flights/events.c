@@ -296,10 +296,8 @@ static uint64_t expiry_at(const struct carrier *c)
     while (call != NULL && !waits_for_locations(c, call))
         call = TAILQ_NEXT(call, in_calls);
     uint64_t at = call != NULL ? call_deadline(c, call) : 0;
-    for (unsigned i = 0; c->by_turns && i < c->topology.count; i++) {
-        const uint64_t ends = expiry_at_node(c, c->topology.nodes[i]);
-        at = at == 0 || (ends != 0 && ends < at) ? ends : at;
-    }
+    for (unsigned i = 0; c->by_turns && i < c->topology.count; i++)
+        at = sooner(at, expiry_at_node(c, c->topology.nodes[i]));
     return at;
 }
 
@@ -366,9 +364,7 @@ bool events_tick(struct carrier *c)
 
 uint64_t events_wake_at(const struct carrier *c)
 {
-    const uint64_t ends = expiry_at(c);
-
-    return TAILQ_EMPTY(&c->asleep) || (ends != 0 && ends < c->wake_at) ? ends : c->wake_at;
+    return sooner(expiry_at(c), TAILQ_EMPTY(&c->asleep) ? 0 : c->wake_at);
 }
 
 /* One cause may fail many calls. The log tells of it once, until a call succeeds. */
