@@ -152,17 +152,17 @@ static void refuse(struct words *s, hibloom_status status, const char *why)
 }
 
 /* A number that is given is not 0: that stands for "not given" in a spec. */
-static uint64_t read_count(struct words *s, uint64_t max)
+static uint64_t read_count(struct words *s, uint64_t least, uint64_t most)
 {
     uint64_t count = 0;
-    const hibloom_status status = s->stored ? number_parse(s->value.text, s->value.len, max, &count)
-                                            : number_parse_size(s->value.text, s->value.len, max, &count);
+    const hibloom_status status = s->stored ? number_parse(s->value.text, s->value.len, most, &count)
+                                            : number_parse_size(s->value.text, s->value.len, most, &count);
 
     if (status == HIBLOOM_EINVAL) {
         refuse(s, status, "not a whole number, such as 1000000 or 1m, with k, m, g, kb, mb or gb behind it or not");
-    } else if (count == 0) {
-        char why[48];
-        snprintf(why, sizeof why, "must be 1 to %" PRIu64, max);
+    } else if (count < least) { /* too large a one is 0 */
+        char why[64];
+        snprintf(why, sizeof why, "must be %" PRIu64 " to %" PRIu64, least, most);
         refuse(s, HIBLOOM_ERANGE, why);
     }
     return count;
@@ -238,7 +238,7 @@ static uint64_t read_time(struct words *s, uint64_t most)
 
 static void set_window(struct words *s)
 {
-    const uint64_t ms = s->stored ? read_count(s, SPEC_WINDOW_MAX) * 1000
+    const uint64_t ms = s->stored ? read_count(s, 1, SPEC_WINDOW_MAX) * 1000
                                   : read_time(s, SPEC_WINDOW_MAX * UINT64_C(1000));
 
     s->spec.window = (uint32_t)(ms / 1000);
@@ -264,13 +264,13 @@ static const struct known_word known_words[] = {
     {"seeds", GIVEN_SEEDS, .set = set_seeds},
     {"layout", GIVEN_LAYOUT, SPEC(layout), .names = &layouts},
     {"segments", GIVEN_SEGMENTS, SPEC(segments), .most = SPEC_SEGMENTS_MAX},
-    {"counters", GIVEN_COUNTERS, SPEC(counters), .most = 8},
+    {"counters", GIVEN_COUNTERS, SPEC(counters), .least = 2, .most = 8},
     {"empty", GIVEN_EMPTY, .set = set_empty},
     {"codec", GIVEN_CODEC, SPEC(codec), .names = &codecs},
     {"keys", GIVEN_KEYS, SPEC(keys), .names = &keys},
     {"chars", GIVEN_CHARS, SPEC(codec), .names = &chars},
     {"index", GIVEN_INDEX, .set = set_index},
-    {"growth", GIVEN_GROWTH, SPEC(growth), .most = UINT32_MAX},
+    {"growth", GIVEN_GROWTH, SPEC(growth), .least = 2, .most = SPEC_GROWTH_MAX},
     {"window", GIVEN_WINDOW, SPEC(window), .set = set_window},
     {"slices", GIVEN_SLICES, SPEC(slices), .most = SPEC_SLICES_MAX},
     {"create", GIVEN_CREATE, FIELD(create), .names = &creates},
@@ -300,7 +300,7 @@ const struct known_word *word_of(unsigned given)
 static void set_field(struct words *s, const struct known_word *known)
 {
     const uint64_t value = known->names != NULL ? find_name(s, known->name, s->value, known->names)
-                                                : read_count(s, known->most);
+                                                : read_count(s, known->least > 0 ? known->least : 1, known->most);
     const uint32_t narrow = (uint32_t)value;
 
     memcpy((char *)s + known->at, known->size == sizeof value ? (const void *)&value : &narrow, known->size);

@@ -95,7 +95,7 @@ struct known_word {
     const char *name;
     unsigned bit;
     size_t at, size;             /* it is a field of struct words: */
-    uint64_t most;               /* a count from 1 to this, of which spec_check knows the valid ones, */
+    uint64_t least, most;        /* a count in this range, of which spec_check knows the valid ones; least 0: from 1; */
     const struct names *names;   /* or one of these, by its number; */
     void (*set)(struct words *); /* or something else */
 };
