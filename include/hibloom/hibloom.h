@@ -196,9 +196,10 @@ HIBLOOM_API const char *hibloom_store_error(const hibloom_store *store);
 /* Each call from now on ends within `ms`, retries included: with ETIMEDOUT, or the status of its last try. 0, the
  * default: only the time-outs count.
  * Taking bits back may then take a command_timeout more. hibloom_list has `ms` for each few hundred keys. Memory
- * stores and borrowed connections ignore it. A loop gives a connection up when the oldest call with commands on it has
- * no time left: others on it fail, too, or with retry= are sent again. So on a loop a call may last as long as an older
- * one. The filters of a call with pairs share a connection so, too: bits that one of them takes back may then stay. */
+ * stores and borrowed connections ignore it. A loop gives a connection up when the call that has waited longest for an
+ * answer there has no time left: others on it fail, too, or with retry= are sent again. So on a loop a call may last as
+ * long as one whose commands are before its own. The filters of a call with pairs share a connection so, too: bits that
+ * one of them takes back may then stay. */
 HIBLOOM_API void hibloom_store_deadline(hibloom_store *store, uint64_t ms);
 
 /* Frees the store. A handle of it that is still open can only be closed from then on. */

@@ -271,24 +271,13 @@ void events_lost(struct carrier *c, struct node *node, hibloom_status status, co
 
 /* ---- Calls that have no time left ---------------------------------------------------------------- */
 
-/* When the first call ends that waits for the node's connection; 0: none does. One behind it that slept may be older: it
- * ends then, too. */
-static uint64_t expiry_at_node(const struct carrier *c, const struct node *node)
-{
-    const struct flight *flight = node->state != NODE_READY ? node->unwritten.first : NULL;
-
-    while (flight != NULL && (flight->call == NULL || task_has_failed(flight->call->task)))
-        flight = flight->next;
-    return flight != NULL ? call_deadline(c, flight->call) : 0;
-}
-
 /* One that sleeps wakes by its deadline. */
 static bool waits_for_locations(const struct carrier *c, const struct call *call)
 {
     return c->locate.asking && call->waiting.first != NULL && call->wake_at == 0 && !task_has_failed(call->task);
 }
 
-/* The same for all connections of a loop, and for the locations. */
+/* When the first call of a loop ends that waits for a connection or for the locations; 0: none does. */
 static uint64_t expiry_at(const struct carrier *c)
 {
     const struct call *call = c->by_turns && c->locate.asking ? TAILQ_FIRST(&c->calls) : NULL;
@@ -297,7 +286,8 @@ static uint64_t expiry_at(const struct carrier *c)
         call = TAILQ_NEXT(call, in_calls);
     uint64_t at = call != NULL ? call_deadline(c, call) : 0;
     for (unsigned i = 0; c->by_turns && i < c->topology.count; i++)
-        at = sooner(at, expiry_at_node(c, c->topology.nodes[i]));
+        if (c->topology.nodes[i]->state != NODE_READY)
+            at = sooner(at, c->topology.nodes[i]->expires_ms);
     return at;
 }
 

@@ -31,13 +31,21 @@ static bool goes(const struct node *node, const struct flight *flight)
            (node->state == NODE_GREETING && node->greeting.again && flight_is_proven(flight));
 }
 
+/* The oldest call need not be the first: it may have slept in a pause. */
+static void put_unwritten(const struct carrier *c, struct node *node, struct flight *flight)
+{
+    if (flight->call != NULL && !task_has_failed(flight->call->task))
+        node->expires_ms = sooner(node->expires_ms, call_deadline(c, flight->call));
+    flights_put(&node->unwritten, flight);
+}
+
 void node_send(struct carrier *c, struct node *node, struct flight *flight)
 {
     if (flight->exchange.replies == 0 && node->state == NODE_READY) { /* it only wanted to get here */
         call_end_flight(c, flight);
         return;
     }
-    flights_put(&node->unwritten, flight);
+    put_unwritten(c, node, flight);
     if (!goes(node, flight))
         return;
     node->unwritten_bytes += 1 + flight->len + flight->exchange.payload_len; /* what is `remade` has no bytes yet */
@@ -157,6 +165,7 @@ struct flights node_take_unwritten(struct node *node)
 
     flights_join(&unwritten, &node->unwritten);
     node->unwritten_bytes = 0;
+    node->expires_ms = 0;
     return unwritten;
 }
 
@@ -171,7 +180,7 @@ hibloom_status node_flush(struct carrier *c, struct node *node, struct error *er
             write_flight(c, node, flight);
             flights_put(&node->sent, flight);
         } else {
-            flights_put(&node->unwritten, flight);
+            put_unwritten(c, node, flight);
         }
     const bool failed = c->outbox.commands.failed;
     outbox_empty(&c->outbox);

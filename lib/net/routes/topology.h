@@ -59,6 +59,7 @@ struct node {
     unsigned late_greetings; /* in a row, whose answer was that old when it was read */
     struct greeting greeting;
     struct flights unwritten; /* until the next flush once it is ready */
+    uint64_t expires_ms;      /* the first of their calls that may run out does so then, or has gone; 0: none may */
     struct flights sent;      /* and written */
     struct flights touched;   /* writes with their answers: the next answer to WAIT is theirs, too */
     bool waits;               /* WAIT is on its way, */
