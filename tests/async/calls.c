@@ -44,9 +44,7 @@ static void very_many_items_are_in_flight(void **state)
     print_message("%s: %zu look-ups in flight: %u ms\n", loop_class->name, n, (unsigned)(test_now_ms() - before));
     for (size_t i = 0; i < n; i++)
         assert_true(found[i] && outcomes[i].calls == 1 && outcomes[i].status == HIBLOOM_OK);
-    hibloom_store_free(async);
-    hibloom_close(filter);
-    close_loop(loop);
+    end_all(loop, async, filter);
     free(found);
     free(outcomes);
 }
@@ -78,9 +76,7 @@ static void a_call_is_in_flight_until_its_function_is_called(void **state)
         for (due = 0; due < 100; due++)
             assert_ok(hibloom_async_contains(filter, "x", 1, &found, on_counted, &outcomes[due]), counted);
         await_all(loop, outcomes, 100);
-        hibloom_close(filter);
-        hibloom_store_free(counted);
-        close_loop(loop);
+        end_all(loop, counted, filter);
     }
 }
 
@@ -110,9 +106,7 @@ static void items_need_to_live_during_the_call_only(void **state)
     await(loop, &asked);
     assert_memory_equal(expected, found, ITEMS);
     test_close(filter, store);
-    hibloom_store_free(async);
-    hibloom_close(same);
-    close_loop(loop);
+    end_all(loop, async, same);
 }
 
 enum { IN_FLIGHT = 131072 }; /* the default of the option */
@@ -145,9 +139,7 @@ static void past_the_limit_calls_are_refused(void **state)
     assert_ok(hibloom_async_reopen(filter, on_done, &fits[0]), async);
     assert_ok(AWAIT(loop, &fits[1], hibloom_async_contains_many(filter, many, 9999, found, on_done, &fits[1])), async);
     assert_int_equal(fits[0].status, HIBLOOM_EBUSY); /* its answer has come while the other call was pending */
-    hibloom_store_free(async);
-    hibloom_close(filter);
-    close_loop(loop);
+    end_all(loop, async, filter);
     assert_int_equal(never.calls, 0);
 }
 
@@ -215,9 +207,7 @@ static void the_wrong_kind_of_call_names_the_right_one(void **state)
     assert_names(hibloom_async_replace(here, "g", on_done, &never), store, "hibloom_replace");
     hibloom_close(here);
     hibloom_store_free(store);
-    hibloom_store_free(async);
-    hibloom_close(filter);
-    close_loop(loop);
+    end_all(loop, async, filter);
     assert_int_equal(never.calls, 0);
 }
 

@@ -293,9 +293,7 @@ static void end_loop(void *loop, hibloom_store *async, hibloom *filter)
     assert_int_equal(hibloom_async_drop(filter, on_done, &dropped), HIBLOOM_OK);
     await(loop, &dropped);
     assert_int_equal(dropped.status, HIBLOOM_OK);
-    hibloom_close(filter);
-    hibloom_store_free(async);
-    close_loop(loop);
+    end_all(loop, async, filter);
 }
 
 /* By somebody else. */

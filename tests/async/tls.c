@@ -84,8 +84,7 @@ static void a_filter_does_over_tls_what_it_does_without(void **state)
         assert_null(memchr(found, i == 0, CALLS));
     }
     drop(loop, async, filter);
-    hibloom_store_free(async);
-    close_loop(loop);
+    end_all(loop, async, NULL);
     assert_each_once();
 }
 
@@ -101,8 +100,7 @@ static void assert_refused(const char *uri, hibloom_status expected, const char 
     await(loop, &opened);
     if (opened.status != expected || strstr(hibloom_store_error(async), words) == NULL)
         fail_msg("%s: %s: \"%s\"", loop_class->name, hibloom_strerror(opened.status), hibloom_store_error(async));
-    hibloom_store_free(async);
-    close_loop(loop);
+    end_all(loop, async, NULL);
     assert_int_equal(opened.calls, 1);
 }
 
@@ -163,8 +161,7 @@ static void a_connection_that_is_cut_anywhere_is_made_anew(void **state)
         await_ok(loop, async);
         assert_null(memchr(found, false, CALLS));
         drop(loop, async, filter);
-        hibloom_store_free(async);
-        close_loop(loop);
+        end_all(loop, async, NULL);
         assert_each_once();
     }
     tls_front_stop(front);

@@ -54,9 +54,7 @@ static void many_calls_learn_of_a_restart_at_once(void **state)
     assert_in_range(clock() - before, 0, 5 * CLOCKS_PER_SEC);
     for (size_t i = 0; i < MANY; i++)
         assert_int_equal(outcomes[i].status, HIBLOOM_ELOST);
-    hibloom_close(filter);
-    hibloom_store_free(async);
-    close_loop(loop);
+    end_all(loop, async, filter);
 }
 
 /* Megabytes of answers are here, or follow. Behind a second of silence a guard's answer comes alone. */
@@ -88,9 +86,7 @@ static void one_event_takes_a_few_answers(void **state)
     const size_t at_once = answered(outcomes, MANY) - before;
     assert_in_range(at_once, 1, FEW);
     await_all(loop, outcomes, MANY);
-    hibloom_store_free(async);
-    hibloom_close(filter);
-    close_loop(loop);
+    end_all(loop, async, filter);
 }
 
 /* It reads the root, and then finds a link no more, since the filter has gone in between. */
@@ -113,8 +109,7 @@ static void a_repair_of_what_is_dropped_meanwhile_finds_nothing(void **state)
         assert_true(repair.status == HIBLOOM_OK || repair.status == HIBLOOM_ENOTFOUND);
     }
     hibloom_store_free(async);
-    hibloom_store_free(other);
-    close_loop(loop);
+    end_all(loop, other, NULL);
 }
 
 int main(void)

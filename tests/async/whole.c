@@ -36,8 +36,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     hibloom_store_free(memory);
-    hibloom_store_free(async);
-    close_loop(loop);
+    end_all(loop, async, NULL);
     free(path);
     temp_dir_remove(dir);
     return 0;

@@ -152,7 +152,7 @@ uint64_t bound_ms(const struct call *c)
         return 4 * (deadline_ms + s->timeout_ms) + held_ms + 100;
     /* Whatever servers do. On a loop a younger one that takes bits back may be before it. Look-ups take none back. */
     if (deadline_ms != 0)
-        return deadline_ms * (s->loop ? 2 : 1) + (c->by_pairs ? 3 : s->loop || c->verb != VERB_LOOK) * s->timeout_ms +
+        return deadline_ms + (c->by_pairs || s->loop ? 3 : c->verb != VERB_LOOK) * s->timeout_ms +
                (world.paused_us[c->client] - c->paused_us) / 1000 + 100;
     return failures * (s->retry_ms + 2 * s->timeout_ms) + 4 * s->timeout_ms + held_ms + waits_ms + 2000 +
            2 * world.plan->latency_us; /* clients that make keys against each other take many round trips */

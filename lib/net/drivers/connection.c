@@ -15,6 +15,7 @@
 /* The most bytes that a server may send ahead of decoding. hiredis holds a string whole before
  * it hands it over. Our strings are short, or there is room for them. */
 #define UNREAD_MAX (1u << 20)
+#define LATE_BYTES (1u << 20) /* read behind a deadline, at most */
 
 /* ---- Failing ---- */
 
@@ -248,6 +249,21 @@ struct pollfd connection_events(const struct connection *c)
     return (struct pollfd){.fd = c->context->fd, .events = events};
 }
 
+/* Is the call's time over? If this process stood still, answers may be here that came in time. They are read first, until
+ * nothing is here. A server that never stops cannot keep the call for long. */
+static bool is_late(struct connection *c, uint64_t now)
+{
+    struct pollfd ready = {.fd = c->context->fd, .events = POLLIN};
+
+    if (c->deadline == 0 || now < c->deadline)
+        return false;
+    if (c->late != c->deadline)
+        c->spare = LATE_BYTES;
+    c->late = c->deadline;
+    c->readable = c->opening == 0 && c->spare > 0 && poll(&ready, 1, 0) > 0;
+    return !c->readable;
+}
+
 /* Has the server had its time since the last commands were sent? Then unread answers may have come while another
  * connection was made, or this process stood still. They are read, in the same time again. Commands that wait for
  * room are sent, too, if there is room. */
@@ -256,7 +272,7 @@ static bool overdue(struct connection *c)
     const uint64_t now = clock_now_ms();
     struct pollfd ready = connection_events(c);
 
-    if (c->deadline != 0 && now >= c->deadline)
+    if (is_late(c, now))
         return true;
     if (c->timeout_ms == 0 || now - c->sent_ms <= c->timeout_ms)
         return false;
@@ -300,6 +316,7 @@ static void read_some(struct connection *c, void *bulk, size_t room)
         c->received += got;
         /* less than there was room for: that was all, but over TLS a next record may be here */
         c->readable = c->borrowed || (got > 0 && (got >= READ_BYTES || tls_is_on(c->context)));
+        c->spare = c->readable && got < c->spare ? c->spare - got : 0;
         /* the rest makes another event: OpenSSL keeps nothing back, as no record is longer than one read */
         if (--c->reads == 0)
             c->readable = false;

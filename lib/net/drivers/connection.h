@@ -37,6 +37,8 @@ struct connection {
     uint32_t timeout_ms;                        /* for one pipeline, or for being made; 0 if borrowed */
     uint64_t sent_ms;                           /* when that time began */
     bool spared;                                /* its time was over, and answers were here */
+    uint64_t late;                              /* the deadline that was over, and answers were here: of these */
+    uint64_t spare;                             /* so many bytes are still read; 0: all were */
     uint64_t received;                          /* bytes */
     struct reply reply;                         /* the last one received */
     uint64_t answers;                           /* number since it was made */

@@ -277,7 +277,7 @@ static bool waits_for_locations(const struct carrier *c, const struct call *call
     return c->locate.asking && call->waiting.first != NULL && call->wake_at == 0 && !task_has_failed(call->task);
 }
 
-/* When the first call of a loop ends that waits for a connection or for the locations; 0: none does. */
+/* When the first call of a loop ends that waits for a connection, its turn or the locations; 0: none does. */
 static uint64_t expiry_at(const struct carrier *c)
 {
     const struct call *call = c->by_turns && c->locate.asking ? TAILQ_FIRST(&c->calls) : NULL;
@@ -286,8 +286,7 @@ static uint64_t expiry_at(const struct carrier *c)
         call = TAILQ_NEXT(call, in_calls);
     uint64_t at = call != NULL ? call_deadline(c, call) : 0;
     for (unsigned i = 0; c->by_turns && i < c->topology.count; i++)
-        if (c->topology.nodes[i]->state != NODE_READY)
-            at = sooner(at, c->topology.nodes[i]->expires_ms);
+        at = sooner(at, c->topology.nodes[i]->expires_ms);
     return at;
 }
 
@@ -300,7 +299,7 @@ static bool has_expired(const struct carrier *c, const struct call *call, uint64
 
 static void expire(struct carrier *c, struct flight *flight, struct node *node)
 {
-    static const char words[] = "timed out waiting for a connection (hibloom_store_deadline)";
+    static const char words[] = "timed out waiting to be sent (hibloom_store_deadline)";
 
     call_flight_failed(c, flight, node, HIBLOOM_ETIMEDOUT, words, false);
 }
@@ -310,9 +309,7 @@ static void expire_all(struct carrier *c, uint64_t now)
 {
     for (unsigned i = 0; i < c->topology.count; i++) {
         struct node *node = c->topology.nodes[i];
-        struct flights unwritten = {0};
-        if (node->state != NODE_READY)
-            unwritten = node_take_unwritten(node);
+        struct flights unwritten = node_take_unwritten(node);
         for (struct flight *flight; (flight = flights_take(&unwritten)) != NULL;)
             if (flight->call != NULL && has_expired(c, flight->call, now))
                 expire(c, flight, node);

@@ -85,6 +85,13 @@ void close_loop(void *loop)
     loop_class->close(loop);
 }
 
+void end_all(void *loop, hibloom_store *store, hibloom *filter)
+{
+    hibloom_store_free(store);
+    hibloom_close(filter);
+    close_loop(loop);
+}
+
 int run_on_loops(size_t loops, const struct CMUnitTest *tests, size_t n, CMFixtureFunction set_up,
                  CMFixtureFunction tear_down)
 {

@@ -45,6 +45,7 @@ hibloom *async_filter(void *loop, hibloom_store *store, const char *name, const 
 
 /* Turns it a few times more: what is closed goes, and what may not be called is not. */
 void close_loop(void *loop);
+void end_all(void *loop, hibloom_store *store, hibloom *filter); /* closes all three, the filter behind the store */
 
 /* The first so many of four: hiredis' adapters are for three. */
 int run_on_loops(size_t loops, const struct CMUnitTest *tests, size_t n, CMFixtureFunction set_up,
