@@ -5,16 +5,6 @@
 
 #include <string.h>
 
-void flights_put(struct flights *flights, struct flight *flight)
-{
-    flight->next = NULL;
-    if (flights->first == NULL)
-        flights->first = flight;
-    else
-        flights->last->next = flight;
-    flights->last = flight;
-}
-
 struct flight *flights_take(struct flights *flights)
 {
     struct flight *flight = flights->first;
@@ -34,6 +24,12 @@ void flights_join(struct flights *flights, struct flights *rest)
         flights->last->next = rest->first;
     flights->last = rest->last;
     rest->first = NULL;
+}
+
+void flights_put(struct flights *flights, struct flight *flight)
+{
+    flight->next = NULL;
+    flights_join(flights, &(struct flights){flight, flight});
 }
 
 void flights_put_back(struct flights *flights, struct flight *flight)
