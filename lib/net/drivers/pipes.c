@@ -142,11 +142,12 @@ static void receive(struct carrier *c, struct node *node)
     struct connection *connection = pipe_of(node);
 
     while (node_owes(node)) {
-        const struct exchange *exchange = &node->sent.first->exchange;
-        redisReply *object = NULL, **wanted = events_wants_object(node) ? &object : NULL;
-        void *bulk = flight_takes_bulk(node->sent.first) ? exchange->bulk : NULL;
+        const struct flight *flight = node->sent.first;
+        const bool wants_object = flight->kind == FLIGHT_GREETING || flight->kind == FLIGHT_LOCATE;
+        redisReply *object = NULL, **wanted = wants_object ? &object : NULL;
+        void *bulk = flight_takes_bulk(flight) ? flight->exchange.bulk : NULL;
         const uint64_t before = connection->received;
-        struct reply *reply = connection_receive(connection, wanted, bulk, exchange->bulk_room);
+        struct reply *reply = connection_receive(connection, wanted, bulk, flight->exchange.bulk_room);
         c->store.server.stats.bytes_received += connection->received - before;
         if (reply == NULL)
             break;

@@ -236,11 +236,6 @@ void events_opened(struct carrier *c, struct node *node)
     settle(c);
 }
 
-bool events_wants_object(const struct node *node)
-{
-    return node->sent.first->kind == FLIGHT_GREETING || node->sent.first->kind == FLIGHT_LOCATE;
-}
-
 void events_reply(struct carrier *c, struct node *node, struct reply *reply, const redisReply *object)
 {
     struct flight *flight = node->sent.first;

@@ -27,7 +27,6 @@ void events_flush(struct carrier *);
 /* What has happened. A reply is to the oldest flight of the node. Where it is to a
  * question of its own (greeting, locate) the carrier wants it as an object. */
 void events_opened(struct carrier *, struct node *);
-bool events_wants_object(const struct node *);
 void events_reply(struct carrier *, struct node *, struct reply *, const redisReply *object);
 void events_lost(struct carrier *, struct node *, hibloom_status, const char *words);
 uint64_t events_wake_at(const struct carrier *); /* 0: never */
