@@ -216,8 +216,7 @@ void life_complete(struct talk *talk, struct outbox *outbox)
     /* The root's maker said how long it lives. The other keys live a little longer, whoever makes them. */
     if (link->count > 1) {
         const struct argument root = link_begin(link, outbox, LIFE_TAG_TTL, 0, KEY_NAME);
-        command_start(&outbox->commands, 2, "PTTL");
-        command_argument(&outbox->commands, root);
+        command_start_on(&outbox->commands, 2, "PTTL", root);
         outbox_end(outbox);
     }
     talk_then(talk, take_other, judge_other);

@@ -43,8 +43,7 @@ static void ask_bits(const struct encoding *encoding, const struct link *link, s
     const uint64_t *bit = pack->bits + (encoding->each_key ? i : 0);
     const size_t count = order != NULL ? pack->from[i + 1] - pack->from[i] : pack->items * link->spec->hashes / step;
 
-    command_start(out, encoding->sets ? 4 : 3, encoding->sets ? "SETBIT" : "GETBIT");
-    command_argument(out, key);
+    command_start_on(out, encoding->sets ? 4 : 3, encoding->sets ? "SETBIT" : "GETBIT", key);
     const size_t same = out->len - begin;
     for (size_t n = 0; n < count; n++, bit += step) {
         if (n > 0)
@@ -87,8 +86,7 @@ static void ask_bitfield(const struct encoding *encoding, const struct link *lin
     part[14] = (char)('0' + width);
     for (size_t left = (size_t)pack->items * k, count; left > 0; left -= count) {
         count = bitfield_bits(k, left);
-        command_start(out, 2 + (sets ? 4 : 3) * count, writes ? "BITFIELD" : "BITFIELD_RO");
-        command_argument(out, key);
+        command_start_on(out, 2 + (sets ? 4 : 3) * count, writes ? "BITFIELD" : "BITFIELD_RO", key);
         for (const uint64_t *const end = bits + count; bits < end; bits++) {
             command_bytes(out, part, sizeof part - 1);
             command_number(out, *bits * width);

@@ -24,8 +24,7 @@ void guard_ask_config(struct link *link, struct outbox *outbox, uint32_t tag)
         return;
     outbox_begin(outbox, tag, config);
     for (size_t i = 0; i < 2; i++) {
-        command_start(&outbox->commands, 3, "HGET");
-        command_argument(&outbox->commands, config);
+        command_start_on(&outbox->commands, 3, "HGET", config);
         command_text(&outbox->commands, config_fields[i]);
     }
     outbox_end(outbox);
@@ -36,8 +35,7 @@ void guard_ask(struct link *link, struct outbox *outbox, struct argument key, ui
     struct commands *out = &outbox->commands;
 
     if (link->bare) {
-        command_start(out, 2, "STRLEN");
-        command_argument(out, key);
+        command_start_on(out, 2, "STRLEN", key);
         command_getrange_end(out, key, RECORD_FORMAT_FROM_END);
         return;
     }
@@ -207,8 +205,7 @@ static void ask_end(struct link *link, struct outbox *outbox, uint32_t tag, uint
     const struct argument key = link_begin(link, outbox, tag, i, KEY_NAME);
 
     command_getrange_end(&outbox->commands, key, RECORD_FROM_END);
-    command_start(&outbox->commands, 2, "STRLEN");
-    command_argument(&outbox->commands, key);
+    command_start_on(&outbox->commands, 2, "STRLEN", key);
     outbox_end(outbox);
 }
 

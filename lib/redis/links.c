@@ -143,8 +143,7 @@ static void ask_state(struct talk *talk, struct outbox *outbox)
 {
     const struct argument key = link_begin(talk->task.link, outbox, 0, 0, KEY_NAME);
 
-    command_start(&outbox->commands, 2, "PTTL");
-    command_argument(&outbox->commands, key);
+    command_start_on(&outbox->commands, 2, "PTTL", key);
     guard_ask(talk->task.link, outbox, key, 0);
     outbox_end(outbox);
     talk_then(talk, take_state, NULL);

@@ -48,8 +48,7 @@ static void ask_list(struct life *life, struct outbox *outbox)
 
     command_getrange(&outbox->commands, root, life_list_at(life, life->range.first),
                      life->range.count * RECORD_ID_DIGITS);
-    command_start(&outbox->commands, 2, "PTTL");
-    command_argument(&outbox->commands, root);
+    command_start_on(&outbox->commands, 2, "PTTL", root);
     outbox_end(outbox);
 }
 

@@ -52,8 +52,7 @@ static void ask(struct talk *talk, struct outbox *outbox)
     const struct argument key = {dump->key, strlen(dump->key)};
 
     outbox_begin(outbox, 0, key);
-    command_start(&outbox->commands, 3, "BF.SCANDUMP");
-    command_argument(&outbox->commands, key);
+    command_start_on(&outbox->commands, 3, "BF.SCANDUMP", key);
     command_number(&outbox->commands, dump->piece->at);
     outbox_end_into(outbox, 0, dump->piece->bytes, dump->piece->room);
     talk_then(talk, take_piece, NULL);

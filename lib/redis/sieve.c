@@ -360,8 +360,7 @@ void sieve_take_proof(struct talk *talk, uint32_t i, uint32_t index, const struc
 
 void sieve_put_write(struct commands *out, struct argument key)
 {
-    command_start(out, 5, "BITFIELD");
-    command_argument(out, key);
+    command_start_on(out, 5, "BITFIELD", key);
     command_literal(out, "$3\r\nGET\r\n$2\r\nu1\r\n$1\r\n0\r\n");
 }
 

@@ -149,8 +149,7 @@ static void remove_temporary(struct talk *talk, struct outbox *outbox, char what
     const struct argument key = temporary(transfer_of(talk), name, what);
 
     outbox_begin(outbox, 0, key);
-    command_start(&outbox->commands, 3, "PEXPIRE");
-    command_argument(&outbox->commands, key);
+    command_start_on(&outbox->commands, 3, "PEXPIRE", key);
     command_literal(&outbox->commands, "$1\r\n0\r\n");
     outbox_end(outbox);
     outbox_last(outbox)->spare = true;
@@ -255,8 +254,7 @@ static void send_bits(struct talk *talk, struct outbox *outbox)
     const struct argument tmp = temporary(transfer, name, BITS);
 
     outbox_begin(outbox, TAG_BITS, tmp);
-    command_start(&outbox->commands, 4, "PSETEX");
-    command_argument(&outbox->commands, tmp);
+    command_start_on(&outbox->commands, 4, "PSETEX", tmp);
     command_text(&outbox->commands, TEMPORARY_MS);
     outbox_end_with(outbox, transfer->bits, (size_t)transfer->piece->len);
     outbox_last(outbox)->spare = true;

@@ -248,13 +248,11 @@ static void count(struct talk *talk, struct outbox *outbox)
     if (upkeep->counters != NULL) {
         command_getrange(&outbox->commands, key, upkeep->from, stop - upkeep->from);
     } else {
-        command_start(&outbox->commands, 4, "BITCOUNT");
-        command_argument(&outbox->commands, key);
+        command_start_on(&outbox->commands, 4, "BITCOUNT", key);
         command_number(&outbox->commands, upkeep->from);
         command_number(&outbox->commands, stop - 1);
     }
-    command_start(&outbox->commands, 2, "PTTL");
-    command_argument(&outbox->commands, key);
+    command_start_on(&outbox->commands, 2, "PTTL", key);
     guard_ask(link, outbox, key, upkeep->key);
     outbox_end_into(outbox, COUNT_BITS, upkeep->counters, READ_BYTES);
     outbox_last(outbox)->as_one = true;

@@ -103,18 +103,22 @@ void command_counter_type(struct commands *out, unsigned width)
     command_bytes(out, type, sizeof type);
 }
 
+void command_start_on(struct commands *commands, size_t arguments, const char *name, struct argument key)
+{
+    command_start(commands, arguments, name);
+    command_argument(commands, key);
+}
+
 void command_getrange(struct commands *commands, struct argument key, uint64_t from, uint64_t len)
 {
-    command_start(commands, 4, "GETRANGE");
-    command_argument(commands, key);
+    command_start_on(commands, 4, "GETRANGE", key);
     command_number(commands, from);
     command_number(commands, from + len - 1);
 }
 
 void command_getrange_end(struct commands *commands, struct argument key, const char *from)
 {
-    command_start(commands, 4, "GETRANGE");
-    command_argument(commands, key);
+    command_start_on(commands, 4, "GETRANGE", key);
     command_text(commands, from);
     command_text(commands, "-1");
 }

@@ -21,6 +21,7 @@ struct argument {
 
 /* Starts a command. `arguments` counts its name, too; the functions below must give exactly the others. */
 void command_start(struct commands *, size_t arguments, const char *name);
+void command_start_on(struct commands *, size_t arguments, const char *name, struct argument key); /* its first one */
 void command_argument(struct commands *, struct argument);
 void command_text(struct commands *, const char *);
 void command_number(struct commands *, uint64_t);
