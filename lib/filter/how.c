@@ -149,11 +149,8 @@ hibloom_status how_items(hibloom *filter, enum store_op op, const hibloom_item *
 
     if (waits && (at_once || n == 0))
         return items_at_once(filter, op, items, n, answers);
-    own = work_make(store, how, &here,
-                    at_once ? sizeof own->work
-                    : waits ? sizeof *own
-                            : size_with(items, n),
-                    at_once ? 0 : n, finish_items);
+    own = work_make(store, how, &here, at_once || waits ? sizeof own->work : size_with(items, n), at_once ? 0 : n,
+                    finish_items);
     if (own == NULL)
         return HIBLOOM_ENOMEM;
     own->work.filter = filter;
