@@ -114,8 +114,6 @@ static void scrap(struct flight *flight)
 
 void flight_free(struct flight_pool *pool, struct flight *flight)
 {
-    if (flight == NULL)
-        return;
     let_others_go(flight);
     if (flight->call != NULL)
         flight->call->alive--;
