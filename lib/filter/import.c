@@ -321,7 +321,7 @@ static void end(struct whole *w, bool wanted)
         fclose(w->dump.file);
     explicit_bzero(&w->dump.filter.spec, sizeof w->dump.filter.spec); /* the seeds */
     explicit_bzero(&w->dump.wanted, sizeof w->dump.wanted);
-    whole_end_naming(w, wanted);
+    whole_end_naming(w);
 }
 
 static void begin(struct whole *w, const struct whole_args *args)

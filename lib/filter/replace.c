@@ -196,7 +196,7 @@ static void put_in_place(struct whole *w)
     }
 }
 
-void whole_end_naming(struct whole *w, bool wanted)
+void whole_end_naming(struct whole *w)
 {
     filter_close(w->naming.old);
     explicit_bzero(&w->naming.place, sizeof w->naming.place); /* the seeds */
@@ -208,7 +208,7 @@ static void end_replacing(struct whole *w, bool wanted)
 {
     if (!wanted && w->filter->uses <= 1) /* this call; others go by the name that they found */
         strcpy(w->filter->name, w->naming.before);
-    whole_end_naming(w, wanted);
+    whole_end_naming(w);
 }
 
 static void begin_replacing(struct whole *w, const struct whole_args *args)

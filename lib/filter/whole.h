@@ -151,7 +151,7 @@ void whole_open_name(struct whole *);
 /* A step: puts w->filter in the place of w->naming.name. */
 void whole_replace(struct whole *);
 
-/* w->end of a replacement, and its part of an import's. */
-void whole_end_naming(struct whole *, bool wanted);
+/* For w->end, of a replacement and of an import. */
+void whole_end_naming(struct whole *);
 
 #endif
