@@ -17,7 +17,6 @@
 #include "redis/links.h"
 #include "redis/replace.h"
 #include "redis/scandump.h"
-#include "redis/store.h"
 #include "redis/transfer.h"
 #include "spec/redisbloom.h"
 

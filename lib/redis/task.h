@@ -42,7 +42,6 @@
 #ifndef HIBLOOM_TASK_H
 #define HIBLOOM_TASK_H
 
-#include "redis/keys.h"
 #include "redis/record.h"
 #include "resp/command.h"
 #include "resp/refusal.h"
