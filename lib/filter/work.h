@@ -1,9 +1,7 @@
 /* work.h: a call, from its begin to its end.
  *
  *   a call -> its work: arguments, results, owner's function -> its task, which the store carries
- *          -> the task has ended -> finish: results -> the owner's function, if it is on a loop
- *
- * A store in memory has no tasks: its works have ended when they begin (work_end). */
+ *          -> the task has ended -> finish: results -> the owner's function, if it is on a loop */
 #ifndef HIBLOOM_FILTER_WORK_H
 #define HIBLOOM_FILTER_WORK_H
 

@@ -210,7 +210,6 @@ static void route(struct carrier *c, struct call *call, struct flight *flight)
         flights_put(&call->waiting, flight);
 }
 
-/* Sends the waiting flights. All go on waiting while the locations are not known. */
 void dispatch_call(struct carrier *c, struct call *call)
 {
     struct flights now = {0};

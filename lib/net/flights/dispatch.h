@@ -4,7 +4,7 @@
 
 #include "net/flights/call.h"
 
-/* Sends a call's waiting flights. */
+/* Sends a call's waiting flights. All go on waiting while the locations are not known. */
 void dispatch_call(struct carrier *, struct call *);
 
 /* The node is about to write what it has not written yet. That waits again, if a Sentinel has to be asked first. */

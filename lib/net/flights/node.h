@@ -14,8 +14,7 @@ void node_send(struct carrier *, struct node *, struct flight *);
 /* Takes back what is not written yet. */
 struct flights node_take_unwritten(struct node *);
 
-/* Asks which run the server is, if a second has passed since it said so. What is unwritten waits for the answer.
- * Without the memory to ask, it fails. */
+/* Asks which run the server is, if a second has passed since it said so. What is unwritten waits for the answer. */
 void node_greet_again(struct carrier *, struct node *);
 
 /* Asks it behind all that was answered so far. The flight ends with the answer; at once, if the server tells nothing. */
