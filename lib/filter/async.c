@@ -6,19 +6,16 @@
 
 #include <hiredis/async.h>
 
-static struct error *error_of(struct async *async)
-{
-    return &async->looped.store->error;
-}
-
 hibloom_status async_may_call(struct async *async, const struct how *how, size_t n)
 {
+    struct error *error = &async->looped.store->error;
+
     if (how->done == NULL)
-        return error_set(error_of(async), HIBLOOM_EINVAL, "done is NULL");
+        return error_set(error, HIBLOOM_EINVAL, "done is NULL");
     if (async->looped.closing)
-        return error_set(error_of(async), HIBLOOM_ECANCELED, "the store is being freed");
+        return error_set(error, HIBLOOM_ECANCELED, "the store is being freed");
     if (async->items > 0 && (work_weight(n) > async->limit || async->items > async->limit - work_weight(n)))
-        return error_set(error_of(async), HIBLOOM_EBUSY,
+        return error_set(error, HIBLOOM_EBUSY,
                          "%zu items are in flight, and in_flight= allows %zu: call again after a done", async->items,
                          async->limit);
     return lent_check(&async->looped);
