@@ -71,8 +71,7 @@ static void take_clock(struct talk *talk, uint32_t tag, uint32_t index, const st
     }
 }
 
-/* The server's that has the first slice's root. An add that looks may find all of its items, and set none: so it shows
- * that it would have taken them. */
+/* The server's that has the first slice's root. An add that looks may set none of its items: see sieve_put_write. */
 static void ask_clock(struct talk *talk, struct outbox *outbox, uint32_t tag)
 {
     struct sieve *s = sieve_of(talk);
