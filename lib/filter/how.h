@@ -32,7 +32,6 @@ hibloom_status how_list(hibloom_store *, const char *pattern, hibloom_list_fn *,
 
 /* `made`: it is not open, and the call's. It is opened, and goes to *out, or its filter becomes that of `filter`; or it is
  * there for its name alone. */
-struct request;
 struct links_args {
     enum links_goal goal;
     hibloom *filter, *made; /* NULL: none */

@@ -8,7 +8,6 @@
 #include "filter/how.h"
 #include "net/flights/events.h"
 
-struct work;
 TAILQ_HEAD(works, work);
 
 /* A call. Its task lies behind it. */

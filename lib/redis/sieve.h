@@ -27,6 +27,8 @@
 #include "redis/walk.h"
 #include "redis/window.h"
 
+struct sieve;
+
 struct policy {
     void (*begin)(struct sieve *);   /* the call, also if it begins again: nothing is decided */
     void (*chunk)(struct sieve *);   /* more items are left: sieve_take, and what follows */

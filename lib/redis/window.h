@@ -46,8 +46,6 @@
 
 #include "redis/encoding.h"
 
-struct sieve;
-
 /* The state of a call. */
 struct window {
     unsigned attempts;             /* of the chunk */
