@@ -1,5 +1,6 @@
 /* Each damage from outside has its status of hibloom.h and docs/failures.md, in each call. The filter is gone, is another
  * one, or is damaged, or something else has its name. Times and other clients are simulated instead. */
+#include "redis/scripts.h"
 #include "support/served.h"
 #include "support/test.h"
 
@@ -18,6 +19,7 @@
 #define ALTER(key) WRITE(key, "64", "none")
 #define ALTER_LAST(key) WRITE(key, "1", "x")
 #define MARK_AS_REMOVED(key) WRITE(key, "55", "x")
+#define TAKE(number) "RENAME other:" number " seen:" number
 #define CUT_SHORT(key) "EVAL return(redis.call('set',KEYS[1],redis.call('getrange',KEYS[1],0,-2))) 1 " key
 
 enum { OK, GONE = HIBLOOM_ENOTFOUND, OTHER = HIBLOOM_EMISMATCH, DAMAGED = HIBLOOM_ECORRUPT };
@@ -40,14 +42,7 @@ static const struct damage {
     /* replaced, or lost and made again */
     {ONE, {"RENAME other seen"}, OTHER, OK, OK, OK, OK, OTHER},
     {ONE, {"RENAME larger seen"}, OTHER, OTHER, OK, OK, OK, OTHER},
-    {SEVERAL,
-     {"RENAME other:0 seen:0", "RENAME other:1 seen:1", "RENAME other:2 seen:2"},
-     OTHER,
-     OK,
-     OK,
-     OK,
-     OK,
-     OTHER},
+    {SEVERAL, {TAKE("0"), TAKE("1"), TAKE("2")}, OTHER, OK, OK, OK, OK, OTHER},
     {GROWING, {"RENAME other seen", "RENAME other:+1 seen:+1"}, OTHER, OK, OK, OK, OK, OTHER},
     {SEVERAL, {"DEL seen:0", "RENAME larger seen"}, GONE, OTHER, OK, OK, OK, GONE},
     /* one of several keys was lost, or something else is in its place */
@@ -166,23 +161,6 @@ static void each_damage_has_its_status(void **state)
     }
 }
 
-static hibloom_status expire(hibloom *filter)
-{
-    return hibloom_expire(filter, 100000);
-}
-
-/* Of several keys the first says so. A client that died in the middle leaves it so. */
-static void a_filter_that_is_being_removed_gets_no_time_to_live(void **state)
-{
-    static const struct damage removed[] = {{ONE, {MARK_AS_REMOVED("seen")}, 0, 0, 0, 0, 0, 0},
-                                            {SEVERAL, {MARK_AS_REMOVED("seen:0")}, 0, 0, 0, 0, 0, 0},
-                                            {GROWING, {MARK_AS_REMOVED("seen")}, 0, 0, 0, 0, 0, 0},
-                                            {GROWING_SEVERAL, {MARK_AS_REMOVED("seen:0")}, 0, 0, 0, 0, 0, 0}};
-
-    for (size_t i = 0; i < COUNT(removed); i++)
-        check(&removed[i], "expire", expire, GONE);
-}
-
 /* ---- Names ---------------------------------------------------------------------------------------------------- */
 
 static void a_key_of_a_filter_is_no_filter_of_that_name(void **state)
@@ -228,15 +206,38 @@ static void a_filter_in_the_way_of_a_growing_one_is_a_mismatch(void **state)
     hibloom_close(filter);
 }
 
+/* An add began in a larger filter, which this one replaced. It turned bits there, and then more than a few here. */
+static void late_bits_of_a_tail_are_taken_back_and_no_others(void **state)
+{
+    enum { TAIL = 256, EACH = 100 };
+    struct commands undo = {0};
+    void *reply;
+
+    test_command(redis, "FLUSHALL");
+    hibloom_close(make("seen", ONE));
+    script_start(&undo, SCRIPT_UNDO, 1, 4 + 2 * EACH);
+    for (const char *const *word = (const char *[]){"seen", "9999", "x", "9999", "200", NULL}; *word != NULL; word++)
+        command_text(&undo, *word);
+    for (int late = 0; late < 2; late++)
+        for (unsigned bit = TAIL, turned = 0; turned < EACH; bit++)
+            if (test_command(redis, late ? "SETBIT seen %u 1" : "GETBIT seen %u", bit) == !late && ++turned)
+                command_number(&undo, bit);
+    assert_int_equal(redisAppendFormattedCommand(redis, undo.bytes, undo.len), REDIS_OK);
+    assert_int_equal(redisGetReply(redis, &reply), REDIS_OK);
+    freeReplyObject(reply);
+    commands_free(&undo);
+    assert_ok(open_any(NULL), ours);
+}
+
 int main(void)
 {
     static int numbers[ITEMS];
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_damage_has_its_status),
-        cmocka_unit_test(a_filter_that_is_being_removed_gets_no_time_to_live),
         cmocka_unit_test(a_key_of_a_filter_is_no_filter_of_that_name),
         cmocka_unit_test(words_tell_of_what_is_no_string),
         cmocka_unit_test(a_filter_in_the_way_of_a_growing_one_is_a_mismatch),
+        cmocka_unit_test(late_bits_of_a_tail_are_taken_back_and_no_others),
     };
 
     for (int i = 0; i < ITEMS; i++) {
