@@ -193,13 +193,15 @@ HIBLOOM_API const char *hibloom_store_option(const hibloom_store *store, const c
  * or seed. */
 HIBLOOM_API const char *hibloom_store_error(const hibloom_store *store);
 
-/* Each call from now on ends within `ms`, retries included: with ETIMEDOUT, or the status of its last try. 0, the
- * default: only the time-outs count.
- * Taking bits back may then take a command_timeout more. hibloom_list has `ms` for each few hundred keys. Memory
- * stores and borrowed connections ignore it. A loop gives a connection up when the call that has waited longest for an
- * answer there has no time left: others on it fail, too, or with retry= are sent again. So on a loop a call may last as
- * long as one whose commands are before its own. The filters of a call with pairs share a connection so, too: bits that
- * one of them takes back may then stay. */
+/* Each call from now on has `ms`, retries included. Then it ends: with ETIMEDOUT, or the status of its last try. 0, the
+ * default: only the time-outs count. hibloom_list has `ms` for each few hundred keys. Memory stores and borrowed
+ * connections ignore it. Some calls end later:
+ *  - An add whose commands were sent may take its bits back first. A blocking one may take a command_timeout more for
+ *    that. On a loop it may take the store's deadline more, if that is shorter.
+ *  - A loop gives a connection up when the call that has waited longest for an answer there has no time left: others on
+ *    it fail, too, or with retry= are sent again. So on a loop a call may last as long as one whose commands are before
+ *    its own. The filters of a call with pairs share a connection so, too: bits that one of them takes back may then
+ *    stay. */
 HIBLOOM_API void hibloom_store_deadline(hibloom_store *store, uint64_t ms);
 
 /* Frees the store. A handle of it that is still open can only be closed from then on. */
@@ -233,7 +235,7 @@ HIBLOOM_API void hibloom_store_free(hibloom_store *store);
  *   the filter was dropped, evicted, has expired   ENOTFOUND    hibloom_reopen; add again what you had added
  *   it was replaced, or lost and made again        EMISMATCH    the same
  *   one of several keys was lost                   ECORRUPT     hibloom_repair, then hibloom_reopen
- *   a further link of a growing filter was lost    ECORRUPT     hibloom_reopen; if that fails, hibloom_drop,
+ *   a further link, or a slice of a window, lost   ECORRUPT     hibloom_reopen; if that fails, hibloom_drop,
  *                                                               hibloom_reopen, and fill it
  *   SET overwrote it                               ENOTFOUND    delete the key by hand
  *   its end was altered                            ECORRUPT     hibloom_reopen; if that fails, delete its keys by
