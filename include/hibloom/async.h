@@ -116,7 +116,7 @@ HIBLOOM_CHECKED hibloom_status hibloom_async_remove_many(hibloom *filter, const 
                                                          bool *was_in, hibloom_done_fn *done, void *data);
 
 /* A filter that is closed meanwhile fails alone: its `each` is ECANCELED, and the others are as if it were not there.
- * done is called when all others have their answers, and gets ECANCELED. If the store is freed, it gets that, too, but
+ * When these have their answers, done is called, with ECANCELED. If the store is freed, it gets that, too, but
  * each is not written. EINVAL: n is 0. */
 HIBLOOM_CHECKED hibloom_status hibloom_async_add_pairs(const hibloom_pair *pairs, size_t n, bool *is_new,
                                                        hibloom_status *each, hibloom_done_fn *done, void *data);
