@@ -303,7 +303,7 @@ void guard_fail_link(struct task *task, const char *link)
     task_fail(
         task, HIBLOOM_ECORRUPT,
         "'%s', a further link of '%s', is lost, or something else is in its place: open the filter again. If that "
-        "fails, too, delete '%s' (hibloom_drop_by_name), and fill it again",
+        "fails, too, drop '%s' (hibloom_drop; without a handle hibloom_drop_by_name), and fill it again",
         link, name, name);
 }
 
