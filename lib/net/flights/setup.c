@@ -35,7 +35,7 @@ static uint32_t server_of(const struct redis_store *store, uint16_t slot)
 {
     const struct node *node = topology_route(&((struct carrier *)store)->topology, slot, false);
 
-    return node != NULL ? node->number : REDIS_SERVERS_MAX;
+    return node != NULL && !node->retired ? node->number : REDIS_SERVERS_MAX; /* a replica has no slot */
 }
 
 bool setup_make(struct carrier *c, struct store_settings *settings, const struct pipe_class *pipes)
