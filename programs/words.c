@@ -21,7 +21,7 @@ static const struct {
     {"open one with the text of hibloom_file_spec", "restore it under another name"},
     {"; make one like the other with hibloom_open_like", ""},
     {"hibloom_repair", "hibloom repair"},
-    {"hibloom_drop_by_name", "hibloom drop"},
+    {"hibloom_drop; without a handle hibloom_drop_by_name", "hibloom drop"},
     {"open it with a new handle", "run the command again"},
     {"this handle", "this command"},
     {"the file descriptor", "standard output"},
