@@ -63,8 +63,7 @@ static void counted_free(void *memory)
 
 static void drop_and_free(hibloom *filter, hibloom_store *store)
 {
-    assert_dropped(filter, store);
-    hibloom_store_free(store);
+    assert_dropped_last(filter, store);
 }
 
 static void look_up(hibloom *filter, hibloom_store *store, size_t n)

@@ -207,8 +207,7 @@ static void it_takes_the_options_that_make_sense_for_it(void **state)
     const long long before = redis_server_calls_of(redis, "bitfield_ro");
     assert_ok(hibloom_contains(filter, "x", 1, &found), store);
     assert_int_equal(redis_server_calls_of(redis, "bitfield_ro"), before + 1);
-    assert_dropped(filter, store);
-    hibloom_store_free(store);
+    assert_dropped_last(filter, store);
     setup.options = bad;
     assert_status(hibloom_borrow(&store, context, &setup), HIBLOOM_EINVAL, store);
     assert_string_equal(hibloom_store_error(store), "command_timeout: not for a borrowed connection");

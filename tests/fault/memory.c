@@ -196,8 +196,7 @@ static void live_once(const char *uri, const char *name, const char *text, bool 
     assert_ok(hibloom_add(filter, "x", 1, NULL), store);
     assert_ok(hibloom_contains(filter, "x", 1, answers), store);
     assert_true(answers[0]);
-    assert_dropped(filter, store);
-    hibloom_store_free(store);
+    assert_dropped_last(filter, store);
 }
 
 static void every_allocation_may_fail(const char *uri, const char *text, bool attach)
@@ -372,8 +371,7 @@ static void use_large(bool with_near, const hibloom_item *batch, bool *found)
     assert_int_equal(test_count_true(found, LARGE), LARGE);
     assert_ok(hibloom_contains_many(filter, batch + LARGE, LARGE, found), store);
     assert_int_equal(test_count_true(found, LARGE), LARGE);
-    assert_dropped(filter, store);
-    hibloom_store_free(store);
+    assert_dropped_last(filter, store);
 }
 
 static void without_memory_for_a_bitmap_a_call_goes_item_by_item(void **state)

@@ -120,8 +120,7 @@ static void a_small_call_goes_item_by_item(void **state)
     before = test_stats(store).bytes_received;
     assert_ok(hibloom_contains_many(filter, items, ITEMS, answers), store); /* 11 MB, but 140,000 commands */
     assert_true(test_stats(store).bytes_received - before > 11000000);
-    assert_dropped(filter, store);
-    hibloom_store_free(store);
+    assert_dropped_last(filter, store);
 }
 
 /* The commands of an add with is_new of all items. */
@@ -135,8 +134,7 @@ static uint64_t commands_to_add_new(const char *text)
     assert_ok(hibloom_add_many(filter, items, ITEMS, answers), store);
     const uint64_t commands = test_stats(store).commands - before;
     assert_int_equal(test_count_true(answers, ITEMS), ITEMS);
-    assert_dropped(filter, store);
-    hibloom_store_free(store);
+    assert_dropped_last(filter, store);
     return commands;
 }
 
@@ -165,8 +163,7 @@ static uint64_t commands_to_look(const char *text, uint32_t link_mb_s, uint32_t 
     assert_in_range(test_count_true(answers + n / 2, n / 2), 0, n / 20);
     assert_ok(hibloom_add_many(filter, asked, n / 2, answers), store); /* it looks first */
     assert_int_equal(test_count_true(answers, n / 2), 0);
-    assert_dropped(filter, store);
-    hibloom_store_free(store);
+    assert_dropped_last(filter, store);
     return commands;
 }
 
@@ -183,8 +180,7 @@ static uint64_t commands_to_add(const char *text)
     const uint64_t commands = test_stats(store).commands - before;
     assert_ok(hibloom_contains_many(filter, items, ITEMS, answers), store);
     assert_int_equal(test_count_true(answers, ITEMS), ITEMS);
-    assert_dropped(filter, store);
-    hibloom_store_free(store);
+    assert_dropped_last(filter, store);
     return commands;
 }
 
@@ -238,8 +234,7 @@ static void who_may_not_merge_adds_item_by_item(void **state)
         test_close(filter, store);
     }
     assert_same(made, twin);
-    assert_dropped(made, maker);
-    hibloom_store_free(maker);
+    assert_dropped_last(made, maker);
     test_close(twin, memory);
     (void)test_command(redis, "ACL DELUSER adder");
 }
@@ -264,8 +259,7 @@ static void no_copy_stays(void **state)
     assert_status(hibloom_add_many(small, items, ITEMS, answers), HIBLOOM_EMISMATCH, store);
     assert_int_equal(test_command(redis, "DBSIZE"), 2);
     (void)test_command(redis, "DEL small:1");
-    assert_dropped(small, store);
-    hibloom_store_free(store);
+    assert_dropped_last(small, store);
 }
 
 int main(void)

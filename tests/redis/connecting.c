@@ -63,8 +63,7 @@ static void the_hook_sees_each_connection_as_the_options_want_it(void **state)
     assert_true(test_command(redis, "CLIENT KILL TYPE normal SKIPME yes") >= 1);
     assert_ok(hibloom_contains(filter, "x", 1, &found), store);
     assert_int_equal(seen.connections, 2);
-    assert_dropped(filter, store);
-    hibloom_store_free(store);
+    assert_dropped_last(filter, store);
 }
 
 static void without_a_wish_the_system_decides(void **state)
@@ -110,8 +109,7 @@ static void the_longest_waits_that_can_be_asked_for_are_long(void **state)
     assert_ok(hibloom_contains(filter, "x", 1, &found), store);
     assert_true(test_command(redis, "CLIENT KILL TYPE normal SKIPME yes") >= 1);
     assert_ok(hibloom_contains(filter, "x", 1, &found), store);
-    assert_dropped(filter, store);
-    hibloom_store_free(store);
+    assert_dropped_last(filter, store);
 }
 
 /* A server that is reached late finds guards that are old. All are asked again, and all adds go together. */
@@ -188,8 +186,7 @@ static void it_takes_eval_and_setrange_and_says_so(void **state)
     }
     test_close(filter, store);
     test_command(redis, "ACL DELUSER app");
-    assert_dropped(made, direct);
-    hibloom_store_free(direct);
+    assert_dropped_last(made, direct);
 }
 
 static void one_wait_serves_many_filters(void **state)
@@ -289,8 +286,7 @@ static void its_words_name_the_server_and_what_may_be_missing(void **state)
     assert_words(store, "restarted, or another took over: acknowledged adds may be missing; add those again");
     assert_string_not_equal(hibloom_strerror(HIBLOOM_ELOST), hibloom_strerror((hibloom_status)999));
     assert_false(hibloom_is_retryable(HIBLOOM_ELOST));
-    assert_dropped(filter, store);
-    hibloom_store_free(store);
+    assert_dropped_last(filter, store);
 }
 
 /* Without `each` it says only what failed first. So the other handle has still to be told. */
@@ -367,8 +363,7 @@ static void warnings_tell_of_a_restart_and_of_a_server_that_is_away(void **state
     assert_in_range(log.warnings, 1, 2);
     redis_server_restart(server);
     hibloom_store_deadline(store, 0);
-    assert_dropped(filter, store);
-    hibloom_store_free(store);
+    assert_dropped_last(filter, store);
 }
 
 /* All keys survive its restarts: what is acknowledged was written to the file before.

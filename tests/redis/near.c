@@ -49,8 +49,7 @@ static void what_is_known_costs_one_guard_a_call(void **state)
     hibloom_get_stats(store, &stats, sizeof stats);
     assert_int_equal(stats.items, 4 * BATCH);
     assert_int_equal(stats.items_near, 3 * BATCH);
-    assert_dropped(filter, store);
-    hibloom_store_free(store);
+    assert_dropped_last(filter, store);
 }
 
 /* Each link has its own; of what an older one has, the first link's guard is asked, too. */
@@ -77,8 +76,7 @@ static void of_a_growing_filter_each_link_has_one(void **state)
     assert_ok(hibloom_contains_many(filter, items, BATCH, answers), store); /* its guards tell of that */
     assert_int_equal(test_count_true(answers, BATCH), 0);
     hibloom_close(again);
-    assert_dropped(filter, store);
-    hibloom_store_free(store);
+    assert_dropped_last(filter, store);
 }
 
 /* However many there are. On a slow machine a guard grows old, and each chunk asks anew. */
@@ -102,8 +100,7 @@ static void a_call_of_many_known_items_asks_one_guard_too(void **state)
     assert_ok(hibloom_add_many(filter, many, MANY, found), store);
     assert_null(memchr(found, true, MANY));
     assert_in_range(test_stats(store).commands - between, 2, 2 * CHUNKS);
-    assert_dropped(filter, store);
-    hibloom_store_free(store);
+    assert_dropped_last(filter, store);
 }
 
 static void within_its_age_a_guard_is_asked_once(void **state)
@@ -118,8 +115,7 @@ static void within_its_age_a_guard_is_asked_once(void **state)
         assert_ok(hibloom_contains_many(filter, items, BATCH, answers), store);
     assert_int_equal(test_stats(store).commands, before);
     assert_int_equal(test_count_true(answers, BATCH), BATCH);
-    assert_dropped(filter, store);
-    hibloom_store_free(store);
+    assert_dropped_last(filter, store);
 }
 
 static void it_takes_no_more_memory_than_it_may(void **state)
@@ -147,8 +143,7 @@ static void it_takes_no_more_memory_than_it_may(void **state)
             assert_dropped(filter, store);
         }
     }
-    assert_dropped(second, store);
-    hibloom_store_free(store);
+    assert_dropped_last(second, store);
 }
 
 static void a_bare_bitmap_has_none(void **state)

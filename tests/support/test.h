@@ -71,6 +71,11 @@ long long test_command(struct redisContext *redis, const char *format, ...);
         assert_ok(hibloom_drop(filter), (store)); \
         hibloom_close(filter); \
     } while (0)
+#define assert_dropped_last(filter, store) /* and the store is freed */ \
+    do { \
+        assert_dropped(filter, store); \
+        hibloom_store_free(store); \
+    } while (0)
 /* The store says something of a failure, and it has these words in it. And a call that fails with such. */
 #define assert_words(store, words) test_assert_words((store), (words), __FILE__, __LINE__)
 #define assert_fails(status, expected, store, words) \

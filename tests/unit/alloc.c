@@ -36,8 +36,7 @@ static void use(hibloom_store *store)
 
     assert_ok(hibloom_add(filter, "x", 1, &is_new), store);
     assert_true(is_new);
-    assert_dropped(filter, store);
-    hibloom_store_free(store);
+    assert_dropped_last(filter, store);
 }
 
 static void all_memory_comes_from_them_and_goes_back(void **state)
