@@ -419,6 +419,7 @@ static bool begins_again_for_ever(const struct call *c, hibloom_status status, c
     const struct client_settings *s = &world.plan->client[c->client];
     const uint64_t since = c->begun_us + 1000 * s->retry_ms / 2;
     bool caused_late = status != HIBLOOM_EUNAVAILABLE || strstr(text, "was lost before replicas") == NULL ||
+                       world.plan->latency_us == FAR_US /* to fill takes longer than the retries */ ||
                        s->retry_ms < 20000 || net_now_us() < since + 8000000 || somebody_may_remove(c->name) ||
                        world.paused_us[c->client] != c->paused_us || c->from != 0 /* of another store */ ||
                        (c->verb != VERB_LOOK && (world.plan->lag_us > 1000 * s->replicas_ms || world.plan->away != 0));
