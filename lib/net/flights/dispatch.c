@@ -18,7 +18,7 @@ static bool must_wait(struct carrier *c, const struct node *node, struct call *c
            (node->unreached_by == call->number && call->wake_at != 0);
 }
 
-static void send_flight(struct carrier *c, struct node *node, struct flight *flight)
+static void give_to_node(struct carrier *c, struct node *node, struct flight *flight)
 {
     struct call *call = flight->call;
     const bool revives = node->state == NODE_CLOSED && task_has_failed(call->task);
@@ -35,7 +35,7 @@ static void send_flight(struct carrier *c, struct node *node, struct flight *fli
     }
     if (revives)
         node->revived = ++c->revivals;
-    const hibloom_status status = node_send_flight(c, node, flight, &error);
+    const hibloom_status status = node_reach(c, node, flight, &error);
     if (status != HIBLOOM_OK) {
         node->unreached_by = call->number;
         carrier_note_lost(c, node);
@@ -97,7 +97,7 @@ static hibloom_status ask(struct carrier *c, struct node *node, struct error *er
     if (flight == NULL)
         return error_set(error, HIBLOOM_ENOMEM, "out of memory");
     c->locate.asked_ns = c->locate.since_ns = 0;
-    const hibloom_status status = node_send_flight(c, node, flight, error);
+    const hibloom_status status = node_reach(c, node, flight, error);
     if (status != HIBLOOM_OK)
         flight_free(&c->pool, flight);
     else
@@ -201,7 +201,7 @@ static void route(struct carrier *c, struct call *call, struct flight *flight)
         known = may_send(c, call);
     }
     if (node != NULL)
-        send_flight(c, node, flight);
+        give_to_node(c, node, flight);
     else if (known)
         call_flight_failed(c, flight, NULL, HIBLOOM_EUNAVAILABLE, "no node of the cluster has the key's slot", false);
     else if (call->astray && task_has_failed(call->task)) /* it may have gone another way since */
@@ -243,7 +243,7 @@ void dispatch_recall(struct carrier *c, struct node *node)
     struct flights unwritten = node_take_unwritten(node);
     for (struct flight *flight; (flight = flights_take(&unwritten)) != NULL;)
         if (flight->call == NULL || may_send(c, flight->call)) {
-            node_send(c, node, flight);
+            node_queue(c, node, flight);
         } else {
             if (node->state != NODE_READY) /* its proof may be of a connection before */
                 flight->proven_ns = 0;
@@ -373,7 +373,7 @@ static void take_last(struct carrier *c, struct node *node, struct flight *fligh
         call->late = !late ? 0 : flight->proven_late ? 2 : 1;
         call->slow_ns = clock_now_ns() - flight->sent_ns;
         if (good) { /* there, and not on another connection, which would have to be proven again */
-            node_send(c, node, flight);
+            node_queue(c, node, flight);
             if (!node_owes(node) || !node->sent.first->guard_ahead) /* it ages; but those of calls come together */
                 node_hurry(node);
         } else {

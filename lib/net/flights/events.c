@@ -309,7 +309,7 @@ static void expire_all(struct carrier *c, uint64_t now)
             if (flight->call != NULL && has_expired(c, flight->call, now))
                 expire(c, flight, node);
             else
-                node_send(c, node, flight);
+                node_queue(c, node, flight);
     }
     for (struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls))
         if (waits_for_locations(c, call) && has_expired(c, call, now))

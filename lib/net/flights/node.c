@@ -39,7 +39,7 @@ static void put_unwritten(const struct carrier *c, struct node *node, struct fli
     flights_put(&node->unwritten, flight);
 }
 
-void node_send(struct carrier *c, struct node *node, struct flight *flight)
+void node_queue(struct carrier *c, struct node *node, struct flight *flight)
 {
     if (flight->exchange.replies == 0 && node->state == NODE_READY) { /* it only wanted to get here */
         call_end_flight(c, flight);
@@ -132,7 +132,7 @@ hibloom_status node_greet(struct carrier *c, struct node *node)
     if (flight == NULL)
         return HIBLOOM_ENOMEM;
     node->state = NODE_GREETING;
-    node_send(c, node, flight);
+    node_queue(c, node, flight);
     return HIBLOOM_OK;
 }
 
@@ -224,7 +224,7 @@ static void make_ready(struct carrier *c, struct node *node)
     if (!takes_more(c, node)) /* another one was named while it was made */
         fail_flights(c, node, &unwritten, HIBLOOM_EUNAVAILABLE, is_closing, false);
     for (struct flight *flight; (flight = flights_take(&unwritten)) != NULL;)
-        node_send(c, node, flight);
+        node_queue(c, node, flight);
 }
 
 /* Its server may have been a replica meanwhile, and have taken over again. So it is asked once a second. So are a replica,
@@ -247,7 +247,7 @@ void node_greet_behind(struct carrier *c, struct node *node, struct flight *flig
         return;
     }
     flight->exchange.replies = 0; /* it only wants to get there */
-    node_send(c, node, flight);
+    node_queue(c, node, flight);
 }
 
 /* A server that speaks TLS ends a connection without it. Its last words, an alert, begin with byte 0x15, and may be lost.
@@ -416,7 +416,7 @@ static hibloom_status open_connection(struct carrier *c, struct node *node, stru
     return HIBLOOM_OK;
 }
 
-hibloom_status node_send_flight(struct carrier *c, struct node *node, struct flight *flight, struct error *error)
+hibloom_status node_reach(struct carrier *c, struct node *node, struct flight *flight, struct error *error)
 {
     if (is_quiet(node) && (node->leave || !c->pipes->is_alive(node)))
         shut(c, node);
@@ -424,6 +424,6 @@ hibloom_status node_send_flight(struct carrier *c, struct node *node, struct fli
         return error_set(error, HIBLOOM_EUNAVAILABLE, "%s", is_closing);
     const hibloom_status status = node->state == NODE_CLOSED ? open_connection(c, node, error) : HIBLOOM_OK;
     if (status == HIBLOOM_OK)
-        node_send(c, node, flight);
+        node_queue(c, node, flight);
     return status;
 }

@@ -4,12 +4,13 @@
 
 #include "net/flights/carrier.h"
 
-/* Sends a flight, now or once there is a connection. Not OK: none can be made, and
- * the flight is the caller's again. */
-hibloom_status node_send_flight(struct carrier *, struct node *, struct flight *, struct error *);
+/* Queues a flight, and connects to the server first if that has to be. Not OK: no connection can be made, and the flight
+ * is the caller's again. */
+hibloom_status node_reach(struct carrier *, struct node *, struct flight *, struct error *);
 
-/* Sends it with the next flush; if the server has to be greeted, once it was. There is a connection, or it is being made. */
-void node_send(struct carrier *, struct node *, struct flight *);
+/* Queues it for the next flush; if the server has to be greeted, for the one behind that. There is a connection, or it is
+ * being made. */
+void node_queue(struct carrier *, struct node *, struct flight *);
 
 /* Takes back what is not written yet. */
 struct flights node_take_unwritten(struct node *);

@@ -156,7 +156,7 @@ void replicas_wait(struct carrier *c, struct node *node)
         return;
     }
     node->waits = true;
-    node_send(c, node, flight);
+    node_queue(c, node, flight);
 }
 
 /* Sends the write and WAIT again. */
