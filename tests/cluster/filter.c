@@ -180,7 +180,8 @@ static void any_seed_that_answers_will_do(void **state)
     hibloom *filter = test_open(own, "seed", "capacity=5000 error=0.01 segments=9");
     add_all(filter);
     assert_dropped_last(filter, own);
-    assert_fails(hibloom_connect(&own, "redis+cluster://127.0.0.1:1,127.0.0.1:2", NULL), HIBLOOM_EIO, own, "refused");
+    assert_fails(hibloom_connect(&own, "redis+cluster://127.0.0.1:1,127.0.0.1:2", NULL), HIBLOOM_EIO, own,
+                 "127.0.0.1:2: Connection refused");
     hibloom_store_free(own);
 }
 

@@ -66,9 +66,6 @@ void carrier_note_unanswered(struct carrier *c, const struct node *node, hibloom
     char where[WHERE_SIZE];
 
     c->locate.hopeless = node->hopeless && (c->locate.hopeless || c->locate.asked == 1);
-    if (c->topology.sentinels)
-        c->locate.status = error_set(&c->locate.error, status, "Sentinel %s: %s",
-                                     carrier_where(c, node, where, sizeof where), words);
-    else
-        c->locate.status = error_set(&c->locate.error, status, "%s", words);
+    c->locate.status = error_set(&c->locate.error, status, "%s%s: %s", c->topology.sentinels ? "Sentinel " : "",
+                                 carrier_where(c, node, where, sizeof where), words);
 }
