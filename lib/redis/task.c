@@ -228,7 +228,7 @@ uint64_t task_take_told(struct task *task)
 
 static void note_restarts(const struct link *link, uint64_t restarts)
 {
-    if (link != NULL)
+    if (link != NULL && link->of != NULL)
         redis_filter_told(link->of, restarts);
 }
 
