@@ -161,6 +161,23 @@ static void each_damage_has_its_status(void **state)
     }
 }
 
+static hibloom_status expire(hibloom *filter)
+{
+    return hibloom_expire(filter, 100000);
+}
+
+/* Of several keys the first says so. A client that died in the middle leaves it so. */
+static void a_filter_that_is_being_removed_gets_no_time_to_live(void **state)
+{
+    static const struct damage removed[] = {{ONE, {MARK_AS_REMOVED("seen")}, 0, 0, 0, 0, 0, 0},
+                                            {SEVERAL, {MARK_AS_REMOVED("seen:0")}, 0, 0, 0, 0, 0, 0},
+                                            {GROWING, {MARK_AS_REMOVED("seen")}, 0, 0, 0, 0, 0, 0},
+                                            {GROWING_SEVERAL, {MARK_AS_REMOVED("seen:0")}, 0, 0, 0, 0, 0, 0}};
+
+    for (size_t i = 0; i < COUNT(removed); i++)
+        check(&removed[i], "expire", expire, GONE);
+}
+
 /* ---- Names ---------------------------------------------------------------------------------------------------- */
 
 static void a_key_of_a_filter_is_no_filter_of_that_name(void **state)
@@ -206,23 +223,6 @@ static void a_filter_in_the_way_of_a_growing_one_is_a_mismatch(void **state)
     hibloom_close(filter);
 }
 
-static hibloom_status expire(hibloom *filter)
-{
-    return hibloom_expire(filter, 100000);
-}
-
-/* Of several keys the first says so. A client that died in the middle leaves it so. */
-static void a_filter_that_is_being_removed_gets_no_time_to_live(void **state)
-{
-    static const struct damage removed[] = {{ONE, {MARK_AS_REMOVED("seen")}, 0, 0, 0, 0, 0, 0},
-                                            {SEVERAL, {MARK_AS_REMOVED("seen:0")}, 0, 0, 0, 0, 0, 0},
-                                            {GROWING, {MARK_AS_REMOVED("seen")}, 0, 0, 0, 0, 0, 0},
-                                            {GROWING_SEVERAL, {MARK_AS_REMOVED("seen:0")}, 0, 0, 0, 0, 0, 0}};
-
-    for (size_t i = 0; i < COUNT(removed); i++)
-        check(&removed[i], "expire", expire, GONE);
-}
-
 /* An add began in a larger filter, which this one replaced. It turned bits there, and then more than a few here. */
 static void late_bits_of_a_tail_are_taken_back_and_no_others(void **state)
 {
@@ -251,10 +251,10 @@ int main(void)
     static int numbers[ITEMS];
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_damage_has_its_status),
+        cmocka_unit_test(a_filter_that_is_being_removed_gets_no_time_to_live),
         cmocka_unit_test(a_key_of_a_filter_is_no_filter_of_that_name),
         cmocka_unit_test(words_tell_of_what_is_no_string),
         cmocka_unit_test(a_filter_in_the_way_of_a_growing_one_is_a_mismatch),
-        cmocka_unit_test(a_filter_that_is_being_removed_gets_no_time_to_live),
         cmocka_unit_test(late_bits_of_a_tail_are_taken_back_and_no_others),
     };
 
