@@ -250,7 +250,8 @@ struct pollfd connection_events(const struct connection *c)
 }
 
 /* Is the call's time over? If this process stood still, answers may be here that came in time. They are read first, until
- * nothing is here. A server that never stops cannot keep the call for long. */
+ * nothing is here. A server that never stops cannot keep the call for long. They are `readable` also as a timer rings: libuv
+ * lets one without time left ring again before it looks at sockets. */
 static bool is_late(struct connection *c, uint64_t now)
 {
     struct pollfd ready = {.fd = c->context->fd, .events = POLLIN};
