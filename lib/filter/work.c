@@ -158,26 +158,12 @@ static hibloom_status refuse(struct work *work)
     return finish(work, status);
 }
 
-/* A task, and those that follow it. */
-static hibloom_status wait_for(struct work *work, struct task *task)
+/* A loop carries it, or the call over many whose part it is. */
+static hibloom_status carry(struct work *work, struct task *task)
 {
-    struct redis_store *store = (struct redis_store *)work->store;
-    hibloom_status status = HIBLOOM_OK;
-
-    for (; task != NULL; task = work->next) {
-        work->next = NULL;
-        status = work->finish(work, store->run(store, task));
-    }
-    return status;
-}
-
-hibloom_status work_go(struct work *work, struct task *task)
-{
+    struct carrier *c = carrier_of(work);
     struct async *async = work->async;
 
-    if (work->done == NULL)
-        return wait_for(work, task);
-    struct carrier *c = carrier_of(work);
     work_accept(work);
     if (work->filter != NULL && work->filter->closing) /* a part of a call over many */
         task_fail(task, HIBLOOM_ECANCELED, "the handle is being closed");
@@ -189,5 +175,20 @@ hibloom_status work_go(struct work *work, struct task *task)
     const bool refused = work->call.done && task->status != HIBLOOM_OK;
     const hibloom_status status = refused ? refuse(work) : HIBLOOM_OK;
     looped_watch(&async->looped);
+    return status;
+}
+
+/* A call that waits runs one task after the other. */
+hibloom_status work_go(struct work *work, struct task *task)
+{
+    struct redis_store *store = &carrier_of(work)->store;
+    hibloom_status status = HIBLOOM_OK;
+
+    if (work->done != NULL)
+        return carry(work, task);
+    for (; task != NULL; task = work->next) {
+        work->next = NULL;
+        status = work->finish(work, store->run(store, task));
+    }
     return status;
 }
