@@ -370,21 +370,21 @@ bool talk_turn_to(struct talk *talk, struct link *link)
     return talk->task.link == link;
 }
 
-/* The next pipeline, if one of the two is answered. */
-static bool write_next(struct talk *talk, struct outbox *outbox)
+/* Behind a failure only the cleanup follows, once, and the steps that it names; behind all of them the diagnosis. NULL:
+ * the task is done. */
+static talk_step *next_step(struct talk *talk)
 {
-    if (talk->pipeline == NULL || (talk_is_cut(talk) && !talk->cleaning))
-        return false;
-    for (unsigned number = 0; number < 2; number++) {
-        if (talk->outstanding[number] != 0)
-            continue;
-        talk->pipelined = true;
-        if (talk->pipeline(talk, outbox, number) && count_written(talk, outbox))
-            return true;
-        talk->pipeline = NULL; /* that was the last one */
-        return false;
+    talk_step *step = talk->step;
+
+    if (talk_is_cut(talk) && !talk->cleaning) {
+        step = talk->cleanup;
+        talk->cleaning = true;
+        talk->task.cleans = step != NULL;
     }
-    return false;
+    if (step != NULL)
+        return step;
+    talk->task.cleans = false;
+    return task_has_failed(&talk->task) ? NULL : talk->diagnose;
 }
 
 static enum task_next talk_next(struct task *task, struct outbox *outbox)
@@ -394,21 +394,18 @@ static enum task_next talk_next(struct task *task, struct outbox *outbox)
     task->pause_ms = 0;
     task->replicates = false;
     for (;;) {
-        if (write_next(talk, outbox))
-            return TASK_SEND;
+        /* the next pipeline, if one of the two is answered */
+        for (unsigned number = 0; number < 2 && talk->pipeline != NULL; number++) {
+            if (talk->outstanding[number] != 0 || (talk_is_cut(talk) && !talk->cleaning))
+                continue;
+            talk->pipelined = true;
+            if (talk->pipeline(talk, outbox, number) && count_written(talk, outbox))
+                return TASK_SEND;
+            talk->pipeline = NULL; /* that was the last one */
+        }
         if (talk->outstanding[0] + talk->outstanding[1] != 0)
             return TASK_WAIT;
-        talk_step *step = talk->step;
-        if (talk_is_cut(talk) && !talk->cleaning) {
-            step = talk->cleanup;
-            talk->cleaning = true;
-            task->cleans = step != NULL;
-        }
-        if (step == NULL) {
-            task->cleans = false;
-            if (!task_has_failed(task))
-                step = talk->diagnose;
-        }
+        talk_step *const step = next_step(talk);
         if (step == NULL)
             return TASK_DONE;
         talk->step = NULL;
