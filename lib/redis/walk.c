@@ -17,7 +17,8 @@ static struct walk *walk_of(struct talk *talk)
     return (struct walk *)talk;
 }
 
-/* Tags: a pipeline's number, and above it a pack's, or a key's if all packs are in each key. Behind these: */
+/* Tags: a pipeline's number, and above it that of an exchange: its pack's, or its key's if the one pack is in each key.
+ * Behind these: */
 static uint32_t tag_of_config(const struct walk *walk)
 {
     return walk->keys;
@@ -26,6 +27,18 @@ static uint32_t tag_of_config(const struct walk *walk)
 static uint32_t tag_of_aside(const struct walk *walk)
 {
     return walk->keys + 1;
+}
+
+/* The pack that an exchange is of. */
+static struct pack *pack_of(const struct walk *walk, const struct pipeline *pipeline, uint32_t exchange)
+{
+    return &pipeline->pack[walk->encoding->each_key ? 0 : exchange];
+}
+
+/* The number of the exchange's key. */
+static uint32_t key_of(const struct walk *walk, const struct pipeline *pipeline, uint32_t exchange)
+{
+    return walk->encoding->each_key ? exchange : pipeline->pack[exchange].segment;
 }
 
 /* Is it an add with guards behind its bits? What they show to be in a wrong place is taken back. */
@@ -60,16 +73,20 @@ static bool has_bits_in(const struct pack *pack, uint32_t i)
     return pack->order == NULL || pack->from[i + 1] > pack->from[i];
 }
 
-static void write_exchange(struct walk *walk, struct outbox *outbox, uint32_t tag, struct pack *pack, uint32_t i)
+/* That of this number in a pipeline. */
+static void write_exchange(struct walk *walk, struct outbox *outbox, unsigned number, uint32_t at)
 {
+    struct pipeline *pipeline = &walk->pipelines[number];
     const struct encoding *encoding = walk->encoding;
+    const struct pack *pack = pack_of(walk, pipeline, at);
     struct link *link = walk->in[pack->nth].link;
+    const uint32_t i = key_of(walk, pipeline, at);
     const size_t first = outbox->commands.count;
     char name[KEYS_SIZE];
     uint32_t there = i; /* it exists once the answer has come */
     while (encoding->all_keys && !has_bits_in(pack, there))
         there++;
-    const struct argument key = link_begin(link, outbox, tag, there, name);
+    const struct argument key = link_begin(link, outbox, at << 1 | number, there, name);
 
     if (encoding->sets && link->bare)
         ask_guards(walk, link, outbox, i);
@@ -77,7 +94,7 @@ static void write_exchange(struct walk *walk, struct outbox *outbox, uint32_t ta
     if (walk->links > 1)
         pipeline_index(walk, pack);
     encoding->ask(encoding, link, &outbox->commands, key, pack, i);
-    walk->pipelines[tag & 1].answers[tag >> 1] = (uint32_t)(outbox->commands.count - first) - walk->before;
+    pipeline->answers[at] = (uint32_t)(outbox->commands.count - first) - walk->before;
     if (!encoding->own_guard)
         ask_guards(walk, link, outbox, i);
     if (encoding->all_keys || encoding->own_guard)
@@ -108,23 +125,19 @@ static bool write_resends(struct walk *walk, struct outbox *outbox, unsigned num
         if (pipeline->pack[p].resend) {
             any = true;
             pipeline->pack[p].resend = false;
-            write_exchange(walk, outbox, p << 1 | number, &pipeline->pack[p], pipeline->pack[p].segment);
+            write_exchange(walk, outbox, number, p);
         }
     return any;
 }
 
 static inline void write_packs(struct walk *walk, struct outbox *outbox, unsigned number)
 {
-    struct pipeline *pipeline = &walk->pipelines[number];
+    const struct pipeline *pipeline = &walk->pipelines[number];
+    const bool each_key = walk->encoding->each_key;
 
-    if (walk->encoding->each_key)
-        for (uint32_t i = 0; i < walk->keys; i++) {
-            if (has_bits_in(pipeline->pack, i))
-                write_exchange(walk, outbox, i << 1 | number, pipeline->pack, i);
-        }
-    else
-        for (uint32_t p = 0; p < pipeline->packs; p++)
-            write_exchange(walk, outbox, p << 1 | number, &pipeline->pack[p], pipeline->pack[p].segment);
+    for (uint32_t at = 0; at < (each_key ? walk->keys : pipeline->packs); at++)
+        if (!each_key || has_bits_in(pipeline->pack, at))
+            write_exchange(walk, outbox, number, at);
 }
 
 static void ask_aside(struct walk *walk, struct outbox *outbox, unsigned number)
@@ -203,8 +216,9 @@ static void take_nothing_done(struct talk *talk, struct pack *pack, uint32_t i, 
                   link_name(talk->task.link, LINK_NAME));
 }
 
-/* The pack, or key, that a reply is of. Where all are one exchange, `index` then counts from the pack's first reply. */
-static uint32_t answered_pack(const struct walk *walk, const struct pipeline *pipeline, uint32_t tag, uint32_t *index)
+/* The number of the exchange that a reply is of. Where all packs are one, it is as if each were one, and `index` then
+ * counts from the pack's first reply. */
+static uint32_t exchange_of(const struct walk *walk, const struct pipeline *pipeline, uint32_t tag, uint32_t *index)
 {
     const uint32_t guards = guard_replies(walk->in->link);
 
@@ -227,16 +241,15 @@ static void take(struct talk *talk, uint32_t tag, uint32_t index, const struct r
         (void)guard_take(talk, talk->task.link->count, index, reply);
         return;
     }
-    const uint32_t guards = guard_replies(walk->in->link), at = answered_pack(walk, pipeline, tag, &index);
+    const uint32_t guards = guard_replies(walk->in->link), at = exchange_of(walk, pipeline, tag, &index);
     if (at == tag_of_aside(walk)) {
         if (talk_turn_to(talk, walk->in[walk->aside->of_last ? walk->links - 1 : 0].link))
             walk->aside->take(talk, 0, index, reply);
         return;
     }
     const bool each_key = walk->encoding->each_key;
-    struct pack *pack = each_key ? pipeline->pack : &pipeline->pack[at];
-    const uint32_t i = each_key ? at : pack->segment, answer = index - walk->before;
-    const uint32_t answers = pipeline->answers[at];
+    struct pack *pack = pack_of(walk, pipeline, at);
+    const uint32_t i = key_of(walk, pipeline, at), answer = index - walk->before, answers = pipeline->answers[at];
 
     if (!talk_turn_to(talk, walk->in[pack->nth].link))
         return;
@@ -275,7 +288,7 @@ static bool take_guard_ahead(struct task *task, uint32_t tag, const struct reply
     const struct encoding *encoding = walk->encoding;
 
     if (reply != NULL)
-        (void)guard_take(&walk->talk, encoding->each_key ? tag >> 1 : pipeline->pack[tag >> 1].segment, 0, reply);
+        (void)guard_take(&walk->talk, key_of(walk, pipeline, tag >> 1), 0, reply);
     else if (encoding->all_keys)
         memset(pipeline->proven, 1, walk->keys);
     else
