@@ -202,6 +202,11 @@ bool proof_is_old(uint64_t asked_ns)
     return clock_now_ns() - asked_ns > STALE_NS;
 }
 
+uint64_t exchange_proven_ns(const struct exchange *exchange)
+{
+    return exchange->of->proven_ns;
+}
+
 static bool misses_restart(const struct link *link, uint64_t restarts)
 {
     return link != NULL && link->of->first.count > 0 && link->of->restarts != restarts;
@@ -242,6 +247,16 @@ struct redis_filter *task_take_made(const struct task *task, bool ends)
     filter->maker = NULL;
     filter->waiting = 0;
     return filter;
+}
+
+bool task_waits_for(const struct task *task, const struct redis_filter *made)
+{
+    return task->pause_ms == TASK_UNTIL_MADE && task->link->of == made;
+}
+
+bool task_may_redo(const struct task *task, bool replicated)
+{
+    return task->redo != NULL && (replicated || task->link->spec->counters == 0);
 }
 
 bool task_is_of(const struct task *task, const hibloom *handle)

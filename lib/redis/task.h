@@ -80,6 +80,9 @@ static inline uint32_t exchange_replies(const struct exchange *exchange)
     return exchange->replies > 0 ? exchange->replies : 1;
 }
 
+/* When a guard of its link was asked last that a primary showed to be good. */
+uint64_t exchange_proven_ns(const struct exchange *);
+
 struct outbox {
     struct commands commands;
     struct exchange *exchanges;
@@ -202,6 +205,12 @@ uint64_t task_take_told(struct task *);
 
 /* It no longer makes links, or ends. The filter whose other calls may go on; NULL: it was not the one that makes. */
 struct redis_filter *task_take_made(const struct task *, bool ends);
+
+/* Does it pause until links of that filter are made? */
+bool task_waits_for(const struct task *, const struct redis_filter *);
+
+/* May it begin anew, as a server lost a part of it? Only for replicas is an item counted twice. */
+bool task_may_redo(const struct task *, bool replicated);
 
 /* Is it about that handle's filter? */
 bool task_is_of(const struct task *, const hibloom *);

@@ -309,8 +309,7 @@ bool call_begin_again(struct carrier *c, struct call *call)
 {
     struct task *task = call->task;
 
-    if (task->redo == NULL || !call_may_retry(c, call) ||
-        (c->settings->options.min_replicas == 0 && task->link->spec->counters != 0))
+    if (!task_may_redo(task, c->settings->options.min_replicas != 0) || !call_may_retry(c, call))
         return false;
     task->redo(task);
     call->restarts = c->store.server.stats.restarts;

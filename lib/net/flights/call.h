@@ -74,7 +74,7 @@ void call_flight_failed(struct carrier *, struct flight *, struct node *, hibloo
 /* The node has carried out a command of the call: a restart from now on may lose a part of it. */
 void call_note_node(const struct carrier *, struct call *, const struct node *);
 
-/* What a server has lost of an add is added once more, if it may be. Only for replicas is an item counted twice. */
+/* What a server has lost of an add is added once more, if it may be. */
 bool call_begin_again(struct carrier *, struct call *);
 
 /* What it has added may be lost: at its end it begins again, or fails, as behind a restart. */

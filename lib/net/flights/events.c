@@ -25,7 +25,7 @@ static void take_outbox(struct carrier *c, struct call *call)
         from = exchange->end;
         if (flight != NULL) {
             if (exchange->guarded && call->wake_at == 0 && !call->begun_again && !c->locate.stale)
-                flight->proven_ns = exchange->of->proven_ns;
+                flight->proven_ns = exchange_proven_ns(exchange);
             flights_put(&call->waiting, flight);
             continue;
         }
@@ -144,7 +144,7 @@ static void wake_others(struct carrier *c, struct call *maker, bool ends)
         note_made(maker);
     for (struct call *call = made != NULL ? TAILQ_FIRST(&c->asleep) : NULL; call != NULL; call = next) {
         next = TAILQ_NEXT(call, in_asleep);
-        if (call->task->pause_ms != TASK_UNTIL_MADE || call->task->link->of != made)
+        if (!task_waits_for(call->task, made))
             continue;
         if (!task_has_failed(maker->task))
             note_made(call);
