@@ -49,8 +49,8 @@ static bool end_unsent(struct carrier *c, struct call *call)
     return true;
 }
 
-/* Does the call end? */
-static bool step(struct carrier *c, struct call *call)
+/* Asks its task for what is next. Does the call end? */
+static bool ask_task(struct carrier *c, struct call *call)
 {
     if (call->drops)
         call_end_drops(c);
@@ -162,7 +162,7 @@ static void settle(struct carrier *c)
         for (struct call *call; (call = TAILQ_FIRST(&c->runnable)) != NULL;) {
             TAILQ_REMOVE(&c->runnable, call, in_runnable);
             call->runnable = false;
-            const bool ends = step(c, call);
+            const bool ends = ask_task(c, call);
             wake_others(c, call, ends);
             if (ends)
                 end(c, call);
