@@ -137,10 +137,8 @@ static const char *text_of(const hibloom *filter, bool secret)
     if (*text != NULL)
         return *text;
     spec_copy(&spec, &filter->spec);
-    if (!secret && spec.seeded) {
-        spec.seeded = false;
-        explicit_bzero(spec.seeds, sizeof spec.seeds);
-    }
+    if (!secret)
+        spec_forget_seed(&spec);
     if (spec_format_said(&spec, buf, sizeof buf) == HIBLOOM_OK)
         *text = alloc_text(buf);
     explicit_bzero(&spec, sizeof spec);

@@ -215,15 +215,13 @@ static bool has_first(const struct link *link)
     return link->number > 0 && link->of->first.count > 0;
 }
 
-/* A spec text without its seed; of per-hash seeds there is no secret. */
+/* A spec text without its seed. */
 static void write_unseeded(const struct spec *seeded, char text[SPEC_TEXT_SIZE])
 {
     struct spec spec;
 
     spec_copy(&spec, seeded);
-    if (spec.seeded)
-        explicit_bzero(spec.seeds, sizeof spec.seeds);
-    spec.seeded = false;
+    spec_forget_seed(&spec);
     if (spec_format(&spec, text, SPEC_TEXT_SIZE) != HIBLOOM_OK)
         strcpy(text, "(unreadable)");
 }

@@ -182,6 +182,13 @@ hibloom_status spec_draw_seed(struct spec *spec)
     return HIBLOOM_OK;
 }
 
+void spec_forget_seed(struct spec *spec)
+{
+    if (spec->seeded)
+        explicit_bzero(spec->seeds, sizeof spec->seeds);
+    spec->seeded = false;
+}
+
 bool spec_says(const struct spec *spec, const char *text)
 {
     char own[SPEC_TEXT_SIZE];

@@ -169,6 +169,9 @@ void spec_copy(struct spec *out, const struct spec *in);
 /* Draws the seed of a spec that wants one and has none. */
 hibloom_status spec_draw_seed(struct spec *spec);
 
+/* Its text may be shown then. Per-hash seeds stay: they are no secret. */
+void spec_forget_seed(struct spec *spec);
+
 /* Is that its text? */
 bool spec_says(const struct spec *, const char *text);
 
