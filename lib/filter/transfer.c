@@ -63,8 +63,8 @@ static void check_sizes(struct whole *w, hibloom *filter)
 }
 
 /* `each` sets go_on as the step that follows. */
-static void walk_over(struct whole *w, const struct spec *spec, uint32_t links, hibloom *from, whole_step *each,
-                      whole_step *behind)
+static void begin_pieces(struct whole *w, const struct spec *spec, uint32_t links, hibloom *from, whole_step *each,
+                         whole_step *behind)
 {
     w->pieces = (struct pieces){.of = spec, .links = links, .from = from, .each = each, .behind = behind};
     (void)spec_link_size(&w->pieces.size, spec, 0); /* which cannot fail */
@@ -172,9 +172,9 @@ static void merge_links(struct whole *w)
     const uint32_t links = w->pieces.links;
 
     if (can_merge_within(w->filter, w->other))
-        walk_over(w, spec, links, NULL, merge_within, NULL);
+        begin_pieces(w, spec, links, NULL, merge_within, NULL);
     else if (make_room(w, &w->bits, spec, links))
-        walk_over(w, spec, links, w->other, merge_piece, NULL);
+        begin_pieces(w, spec, links, w->other, merge_piece, NULL);
 }
 
 static void reach_as_many(struct whole *w)
@@ -256,7 +256,7 @@ static void begin_comparing(struct whole *w, const struct whole_args *args)
                    "what they have in common cannot be counted",
                    a->name);
     else if (have_same_spec(w) && make_room(w, &w->bits, spec, 1) && make_room(w, &w->more_bits, spec, 1))
-        walk_over(w, spec, 1, a, compare_piece, NULL);
+        begin_pieces(w, spec, 1, a, compare_piece, NULL);
 }
 
 static hibloom_status compare(hibloom *a, hibloom *b, hibloom_comparison *out, size_t size, const struct how *how)
@@ -299,7 +299,7 @@ static void save_links(struct whole *w)
         return;
     whole_take(w, filter_file_create(&w->file, w->args->text[0], w->args->fd, &filter->spec, links, &w->asked->error),
                w->asked);
-    walk_over(w, &filter->spec, links, filter, save_piece, commit);
+    begin_pieces(w, &filter->spec, links, filter, save_piece, commit);
 }
 
 static void end_file(struct whole *w, bool wanted)
@@ -345,7 +345,7 @@ static void load_piece(struct whole *w)
         whole_merge(w, w->filter, go_on);
 }
 
-/* One walk over the file, which ends in its checksum. */
+/* The file has been read up to its checksum. */
 static void check_sum(struct whole *w)
 {
     whole_take(w, filter_file_check(&w->file), w->asked);
@@ -354,7 +354,7 @@ static void check_sum(struct whole *w)
 static void load_links(struct whole *w)
 {
     whole_take(w, filter_file_rewind(&w->file), w->asked);
-    walk_over(w, &w->file.spec, w->file.links, NULL, load_piece, check_sum);
+    begin_pieces(w, &w->file.spec, w->file.links, NULL, load_piece, check_sum);
 }
 
 static void file_checked(struct whole *w)
@@ -379,7 +379,7 @@ static void begin_loading(struct whole *w, const struct whole_args *args)
     w->end = end_file;
     whole_take(w, filter_file_open(&w->file, args->text[0], &w->asked->error), w->asked);
     if (!task_has_failed(&w->task) && make_room(w, &w->bits, &w->file.spec, w->file.links))
-        walk_over(w, &w->file.spec, w->file.links, NULL, read_piece, file_checked);
+        begin_pieces(w, &w->file.spec, w->file.links, NULL, read_piece, file_checked);
 }
 
 hibloom_status hibloom_restore(hibloom *into, const char *path)

@@ -5,7 +5,7 @@
  *     step -> inner task: its exchanges are the whole's -> the next step
  *          -> memory, a file: a call of a function      -> the next step
  *
- * The task has one store, which sends what it asks. So in a walk from filter to filter one side is the task's. The
+ * The task has one store, which sends what it asks. So from filter to filter one side is the task's. The
  * other side is in memory, or in a file, or on another store. If that one blocks, the step waits for it.
  *
  * A filter of any size takes the memory of one piece. */

@@ -1,4 +1,4 @@
-/* hash.c: the default's offsets, the table of hashes, and the walk from an item to its offsets.
+/* hash.c: the default's offsets, the table of hashes, and the way from an item to its offsets.
  *
  * A hash is added by its number in base/spec.h and its line here. */
 #define XXH_INLINE_ALL
