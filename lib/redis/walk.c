@@ -232,6 +232,16 @@ static uint32_t exchange_of(const struct walk *walk, const struct pipeline *pipe
     return tag_of_aside(walk);
 }
 
+/* The first bit in pack->known that an answer of key i tells of. */
+static size_t bit_of_answer(const struct walk *walk, const struct pack *pack, uint32_t i, uint32_t answer)
+{
+    if (!walk->encoding->each_key)
+        return (size_t)answer * bits_of_answer(walk, pack);
+    if (pack->order != NULL)
+        return pack->order[pack->from[i] + answer];
+    return (size_t)answer * walk->in[pack->nth].link->spec->hashes + i;
+}
+
 static void take(struct talk *talk, uint32_t tag, uint32_t index, const struct reply *reply)
 {
     struct walk *walk = walk_of(talk);
@@ -247,7 +257,6 @@ static void take(struct talk *talk, uint32_t tag, uint32_t index, const struct r
             walk->aside->take(talk, 0, index, reply);
         return;
     }
-    const bool each_key = walk->encoding->each_key;
     struct pack *pack = pack_of(walk, pipeline, at);
     const uint32_t i = key_of(walk, pipeline, at), answer = index - walk->before, answers = pipeline->answers[at];
 
@@ -259,15 +268,10 @@ static void take(struct talk *talk, uint32_t tag, uint32_t index, const struct r
     }
     if (index == walk->before) /* the first one, also of an exchange that is sent again */
         pipeline->proven[at] = pack->cut = false;
-    if (index >= walk->before && answer < answers) {
-        const uint32_t step = each_key ? talk->task.link->spec->hashes : bits_of_answer(walk, pack);
-        const size_t bit = each_key && pack->order != NULL ? pack->order[pack->from[i] + answer]
-                                                           : (size_t)answer * step + (each_key ? i : 0);
-        walk->encoding->take(&talk->task, pack, i, bit, reply);
-        return;
-    }
     if (index < walk->before) {
         guard_take_before(talk, guarded_key(walk, i, index), index % guards, reply);
+    } else if (answer < answers) {
+        walk->encoding->take(&talk->task, pack, i, bit_of_answer(walk, pack, i, answer), reply);
     } else {
         const uint32_t guard = answer - answers, key = guarded_key(walk, i, guard);
         unsigned char *const proven = &pipeline->proven[walk->encoding->all_keys ? key : at];
