@@ -78,19 +78,34 @@ private:
     std::optional<std::string> copy_;
 };
 
-/* The items of a call: any range of strings, or of hibloom_items. */
+/* Do its elements stay in their places? They do not where a range makes or reads each one as it goes. */
+template <class Iterator, class = void> struct elements_stay : std::false_type {
+};
+template <class Iterator>
+struct elements_stay<Iterator, std::void_t<typename std::iterator_traits<Iterator>::iterator_category>>
+    : std::is_base_of<std::forward_iterator_tag, typename std::iterator_traits<Iterator>::iterator_category> {
+};
+
+/* The items of a call: any range of strings, or of hibloom_items. Strings that do not stay are kept here. */
 struct items : std::vector<hibloom_item> {
     items(std::initializer_list<std::string_view> range) : items(std::vector<std::string_view>(range)) {}
     template <class Range, class = decltype(std::begin(std::declval<const Range &>()))> items(const Range &range)
     {
-        for (const auto &element : range)
-            if constexpr (std::is_same_v<decltype(element), const hibloom_item &>) {
+        using place = std::decay_t<decltype(std::begin(range))>;
+        for (auto &&element : range)
+            if constexpr (std::is_same_v<std::decay_t<decltype(element)>, hibloom_item>) {
                 push_back(element);
             } else {
-                const std::string_view item(element);
+                std::string_view item(element);
+                if constexpr (!std::is_trivially_destructible_v<std::decay_t<decltype(element)>> &&
+                              !(elements_stay<place>::value && std::is_reference_v<decltype(*std::begin(range))>))
+                    item = *kept_.emplace_back(std::make_shared<const std::string>(item));
                 push_back({item.data(), item.size()});
             }
     }
+
+private:
+    std::vector<std::shared_ptr<const std::string>> kept_;
 };
 
 /* hibloom_setup; its options are pairs: {{"retry", "10s"}, {"client_name", "crawler"}}. */

@@ -5,6 +5,7 @@
 #include <array>
 #include <iostream>
 #include <list>
+#include <sstream>
 #if __cplusplus >= 202002L
 #include <span>
 #endif
@@ -145,6 +146,44 @@ static void items_are_strings_and_ranges()
 #endif
 }
 
+/* A range that makes its strings as it goes, and one that reads them into one place. */
+struct numbered {
+    struct iterator {
+        using iterator_category = std::input_iterator_tag;
+        using value_type = std::string;
+        using difference_type = int;
+        using pointer = void;
+        using reference = std::string;
+        int i;
+        std::string operator*() const { return "https://example.org/an/item/that/is/long/" + std::to_string(i); }
+        iterator &operator++() { return ++i, *this; }
+        bool operator!=(const iterator &other) const { return i != other.i; }
+    };
+    iterator begin() const { return {0}; }
+    iterator end() const { return {100}; }
+};
+
+struct words_of {
+    std::istream &from;
+    std::istream_iterator<std::string> begin() const { return std::istream_iterator<std::string>(from); }
+    std::istream_iterator<std::string> end() const { return {}; }
+};
+
+static void strings_that_do_not_stay_are_kept()
+{
+    store memory = store::connect("memory:");
+    filter seen = filter::open(memory, "seen", "capacity=1000 error=1e-9");
+    std::istringstream text("one two three");
+    const items all = numbered(), copied = all;
+
+    CHECK((seen.add_many(words_of{text}) == answers{true, true, true}));
+    CHECK((seen.contains_many({"one", "two", "three"}) == answers{true, true, true}));
+    seen.put_many(copied);
+    CHECK(seen.contains_many(numbered()) == answers(100, true));
+    for (const auto &item : numbered())
+        CHECK(seen.contains(item));
+}
+
 static void whole_filters()
 {
     store memory = store::connect("memory:");
@@ -206,6 +245,7 @@ int main()
     texts_with_a_zero_byte_are_refused();
     what_is_empty_is_refused();
     items_are_strings_and_ranges();
+    strings_that_do_not_stay_are_kept();
     whole_filters();
     many_filters();
     return failures != 0;
