@@ -134,12 +134,6 @@ static const hibloom_item *copy_items(struct items_work *own, const hibloom_item
     return own->items;
 }
 
-static hibloom_status items_at_once(hibloom *filter, enum store_op op, const hibloom_item *items, size_t n,
-                                    bool *answers)
-{
-    return n > 0 ? filter->store->class->items(filter, op, items, n, answers) : HIBLOOM_OK;
-}
-
 hibloom_status how_items(hibloom *filter, enum store_op op, const hibloom_item *items, size_t n, bool *answers,
                          const struct how *how)
 {
@@ -147,15 +141,17 @@ hibloom_status how_items(hibloom *filter, enum store_op op, const hibloom_item *
     const bool at_once = store_is_in_memory(store), waits = how->done == NULL;
     struct items_work here, *own;
 
-    if (waits && (at_once || n == 0))
-        return items_at_once(filter, op, items, n, answers);
+    if (waits && n == 0)
+        return HIBLOOM_OK;
+    if (waits && at_once)
+        return store->class->items(filter, op, items, n, answers);
     own = work_make(store, how, &here, at_once || waits ? sizeof own->work : size_with(items, n), at_once ? 0 : n,
                     finish_items);
     if (own == NULL)
         return HIBLOOM_ENOMEM;
     own->work.filter = filter;
     if (at_once)
-        return work_end(&own->work, items_at_once(filter, op, items, n, answers));
+        return work_end(&own->work, store->class->items(filter, op, items, n, answers));
     own->answers = answers;
     items = waits ? items : copy_items(own, items, n);
     return work_go(&own->work, items_task_begin(&own->items_task, op, filter, items, n));

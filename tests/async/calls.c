@@ -234,7 +234,8 @@ static void on_memory_the_function_is_called_later(void **state)
     assert_int_equal(pending[1].calls, 0);
     await(loop, &pending[1]);
     assert_int_equal(pending[1].status, HIBLOOM_OK);
-    assert_ok(NOTHING_WITHIN(hibloom_async_clear(copy, on_done, &pending[2])), async);
+    assert_ok(NOTHING_WITHIN(hibloom_async_drop(copy, on_done, &pending[2])), async);
+    assert_int_equal(hibloom_async_contains_many(copy, NULL, 0, NULL, on_done, &o), HIBLOOM_ENOTFOUND);
     hibloom_store_free(async);
     assert_int_equal(pending[2].calls, 1);
     hibloom_close(copy);
