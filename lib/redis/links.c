@@ -643,7 +643,8 @@ static void link_repaired(struct links *l)
         l->at++;
         if (grown)
             repair_link(l);
-    } else if (l->task.status == HIBLOOM_ENOTFOUND && l->lost != l->chain) { /* with its filter? */
+    } else if (l->task.status == HIBLOOM_ENOTFOUND && l->lost != l->chain && l->attempts++ < ATTEMPTS) {
+        /* with its filter? */
         l->task.status = HIBLOOM_OK;
         l->lost = l->chain;
         l->chain = 0;
