@@ -57,6 +57,13 @@ private:
 };
 
 using milliseconds = std::chrono::duration<std::uint64_t, std::milli>;
+/* As C has it. One below 0, what is left of a time that is over, has become a very long one. */
+inline std::uint64_t checked(milliseconds time)
+{
+    if (time.count() > std::uint64_t(INT64_MAX))
+        throw error(HIBLOOM_ERANGE, "a time is below 0");
+    return time.count();
+}
 using answers = std::vector<bool>; /* in the order of the items */
 using pairs = std::vector<hibloom_pair>;
 using statuses = std::vector<hibloom_status>; /* `each` of C */
@@ -174,7 +181,7 @@ public:
         const char *const value = hibloom_store_option(get(), name);
         return value ? std::optional<std::string>(value) : std::nullopt;
     }
-    void deadline(milliseconds time) { hibloom_store_deadline(get(), time.count()); }
+    void deadline(milliseconds time) { hibloom_store_deadline(get(), checked(time)); }
     hibloom_stats stats() const
     {
         hibloom_stats stats;
@@ -285,7 +292,7 @@ public:
     {
         return ask(hibloom_contains_pairs, all, each);
     }
-    void near_cache(milliseconds max_age = {}) { call(hibloom_near_cache, max_age.count()); }
+    void near_cache(milliseconds max_age = {}) { call(hibloom_near_cache, checked(max_age)); }
 
     hibloom_info info()
     {
@@ -294,7 +301,7 @@ public:
         return info;
     }
     void clear() { call(hibloom_clear); }
-    void expire(milliseconds time) { call(hibloom_expire, time.count()); }
+    void expire(milliseconds time) { call(hibloom_expire, checked(time)); }
     void drop() { call(hibloom_drop); }
     void replace(const text &name) { call(hibloom_replace, name); }
     void merge(const filter &from) { call(hibloom_merge, from.get()); }

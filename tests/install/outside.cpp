@@ -101,6 +101,20 @@ static void texts_with_a_zero_byte_are_refused()
     CHECK(throws([&] { store::connect("memory:", {{"client_name", zero}}); }, HIBLOOM_EINVAL, refused));
 }
 
+static void times_below_0_are_refused()
+{
+    using namespace std::chrono;
+    store memory = store::connect("memory:");
+    filter some = filter::open(memory, "a", "capacity=100 error=0.01");
+    const char *const refused = "a time is below 0: ";
+
+    CHECK(throws([&] { memory.deadline(std::chrono::milliseconds(-3)); }, HIBLOOM_ERANGE, refused));
+    CHECK(throws([&] { some.near_cache(seconds(-1)); }, HIBLOOM_ERANGE, refused));
+    CHECK(throws([&] { some.expire(hours(-1)); }, HIBLOOM_ERANGE, refused));
+    memory.deadline(std::chrono::milliseconds::max());
+    some.near_cache(minutes(1));
+}
+
 static void what_is_empty_is_refused()
 {
     store memory = store::connect("memory:"), moved = std::move(memory);
@@ -243,6 +257,7 @@ int main()
     a_failure_is_thrown_in_its_own_words();
     a_connection_takes_options_and_says_why_it_failed();
     texts_with_a_zero_byte_are_refused();
+    times_below_0_are_refused();
     what_is_empty_is_refused();
     items_are_strings_and_ranges();
     strings_that_do_not_stay_are_kept();
