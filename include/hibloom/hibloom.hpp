@@ -57,7 +57,7 @@ private:
 };
 
 using milliseconds = std::chrono::duration<std::uint64_t, std::milli>;
-/* As C has it. One below 0, what is left of a time that is over, has become a very long one. */
+/* A time as C takes it. One below 0 has become a very long one. */
 inline std::uint64_t checked(milliseconds time)
 {
     if (time.count() > std::uint64_t(INT64_MAX))
