@@ -229,6 +229,12 @@ static void one_that_is_not_fit_is_refused(void **state)
     assert_int_equal(hibloom_async_borrow(&none, dead, NULL), HIBLOOM_EINVAL);
     hibloom_store_free(none);
     redisAsyncFree(dead);
+    redisAsyncContext *ending = connect_owner(server);
+    assert_int_equal(redisAsyncCommand(ending, NULL, NULL, "PING"), REDIS_OK);
+    redisAsyncDisconnect(ending);
+    assert_int_equal(hibloom_async_borrow(&none, ending, NULL), HIBLOOM_EINVAL);
+    hibloom_store_free(none);
+    redisAsyncFree(ending);
     assert_int_equal(redisAsyncCommand(context, NULL, NULL, "SUBSCRIBE c"), REDIS_OK);
     assert_int_equal(hibloom_async_clear(filter, on_done, &never), HIBLOOM_EINVAL);
     assert_words(async, "subscribed");
