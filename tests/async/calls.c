@@ -49,66 +49,6 @@ static void very_many_items_are_in_flight(void **state)
     free(outcomes);
 }
 
-static hibloom_store *counted;
-static uint64_t due;
-
-static void on_counted(hibloom_status status, void *outcome)
-{
-    hibloom_stats stats;
-
-    hibloom_get_stats(counted, &stats, sizeof stats);
-    assert_int_equal(stats.in_flight, --due);
-    on_done(status, outcome);
-}
-
-/* So a program that waits for none of them loses no answer as it closes the store. */
-static void a_call_is_in_flight_until_its_function_is_called(void **state)
-{
-    struct outcome outcomes[100];
-    bool found;
-    char name[TEST_NAME_SIZE];
-
-    for (unsigned memory = 0; memory < 2; memory++) {
-        void *loop = loop_class->open();
-        counted = async_store(loop, memory ? "memory:" : test_uri(), NULL);
-        hibloom *filter = async_filter(loop, counted, test_name(name), texts[0]);
-        memset(outcomes, 0, sizeof outcomes);
-        for (due = 0; due < 100; due++)
-            assert_ok(hibloom_async_contains(filter, "x", 1, &found, on_counted, &outcomes[due]), counted);
-        await_all(loop, outcomes, 100);
-        end_all(loop, counted, filter);
-    }
-}
-
-/* Of several pipelines, of which the later ones are written when the caller's are gone. */
-static void items_need_to_live_during_the_call_only(void **state)
-{
-    static bool expected[ITEMS], found[ITEMS];
-    static uint32_t passing[ITEMS];
-    static hibloom_item passing_items[ITEMS];
-    char name[TEST_NAME_SIZE];
-    void *loop = loop_class->open();
-    hibloom_store *async = async_store(loop, test_uri(), NULL);
-    hibloom_store *store = test_store(NULL);
-    hibloom *filter = test_open(store, test_name(name), texts[0]);
-    hibloom *same = async_filter(loop, async, name, texts[0]);
-    struct outcome asked = {0};
-
-    assert_ok(hibloom_add_many(filter, items, ITEMS / 4, NULL), store);
-    assert_ok(hibloom_contains_many(filter, items, ITEMS, expected), store);
-    for (uint32_t i = 0; i < ITEMS; i++) {
-        passing[i] = i;
-        passing_items[i] = (hibloom_item){&passing[i], sizeof passing[i]};
-    }
-    assert_ok(hibloom_async_contains_many(same, passing_items, ITEMS, found, on_done, &asked), async);
-    memset(passing, 0xff, sizeof passing);
-    memset(passing_items, 0, sizeof passing_items);
-    await(loop, &asked);
-    assert_memory_equal(expected, found, ITEMS);
-    test_close(filter, store);
-    end_all(loop, async, same);
-}
-
 enum { IN_FLIGHT = 131072 }; /* the default of the option */
 
 /* Of a call without items, too, which counts as one. */
@@ -134,11 +74,6 @@ static void past_the_limit_calls_are_refused(void **state)
     assert_int_equal(hibloom_async_clear(filter, on_done, &never), HIBLOOM_EBUSY);
     await_all(loop, fits, 2);
     assert_true(large.status == HIBLOOM_OK && fits[0].status == HIBLOOM_OK && fits[1].status == HIBLOOM_OK);
-    assert_ok(AWAIT(loop, &fits[0], hibloom_async_contains(filter, "x", 1, found, on_done, &fits[0])), async);
-    fits[0].calls = 0;
-    assert_ok(hibloom_async_reopen(filter, on_done, &fits[0]), async);
-    assert_ok(AWAIT(loop, &fits[1], hibloom_async_contains_many(filter, many, 9999, found, on_done, &fits[1])), async);
-    assert_int_equal(fits[0].status, HIBLOOM_EBUSY); /* its answer has come while the other call was pending */
     end_all(loop, async, filter);
     assert_int_equal(never.calls, 0);
 }
@@ -282,8 +217,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(very_many_items_are_in_flight),
-        cmocka_unit_test(a_call_is_in_flight_until_its_function_is_called),
-        cmocka_unit_test(items_need_to_live_during_the_call_only),
         cmocka_unit_test(past_the_limit_calls_are_refused),
         cmocka_unit_test(the_other_calls_have_their_async_forms),
         cmocka_unit_test(the_wrong_kind_of_call_names_the_right_one),

@@ -103,26 +103,12 @@ static void one_that_is_closed_meanwhile_fails_alone(void **state)
     assert_int_equal(o.calls, 1);
 }
 
-static void a_store_that_is_freed_meanwhile_leaves_each_as_it_was(void **state)
-{
-    struct outcome o = {0};
-
-    *state = NULL;
-    open_all(state);
-    each[0] = HIBLOOM_EPROTO;
-    assert_ok(hibloom_async_contains_pairs(pairs, FILTERS, answers, each, on_done, &o), async);
-    close_all();
-    assert_int_equal(o.status, HIBLOOM_ECANCELED);
-    assert_int_equal(each[0], HIBLOOM_EPROTO);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_that_is_gone_fails_alone),
         cmocka_unit_test(a_refused_call_calls_nothing),
         cmocka_unit_test(one_that_is_closed_meanwhile_fails_alone),
-        cmocka_unit_test(a_store_that_is_freed_meanwhile_leaves_each_as_it_was),
     };
 
     return run_on_each_loop(tests, sizeof tests / sizeof *tests, NULL, NULL);

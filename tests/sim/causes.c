@@ -117,6 +117,8 @@ bool has_cause(const struct call *c, hibloom_status status)
             c->raw_at_begin == 0)
             return world.plan->latency_us == FAR_US || world.faults - c->faults >= 10 ||
                    net_now_us() - c->begun_us > 10000000 || s->from_replicas; /* of different times */
+        if (c->reopens && c->beside) /* another call on the handle is pending (async.h) */
+            return true;
         /* Else it is cleared again and again. */
         if (!kind->window && !kind->growing && (is_add(c) || c->verb == VERB_LOOK || c->verb == VERB_REMOVE))
             return !c->alone;

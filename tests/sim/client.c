@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { AT_ONCE = 3, FILL = 100, FILL_LENGTH = 8, FOLDER = 99 };
+enum { AT_ONCE = 3, FILL = 100, FILL_LENGTH = 8, FOLDER = 99, UNWRITTEN = 0x5a };
 
 struct handle {
     hibloom *filter;
@@ -27,10 +27,10 @@ struct running {
     size_t parts; /* of these */
     struct client *client;
     hibloom_status each[NAMES * ITEMS]; /* by pairs: of each item */
-    size_t count;
-    bool busy, by_pairs;
-    uint64_t again; /* what its store had sent again as it began */
-    size_t filling; /* so many fillers are on their way */
+    size_t count, unwritten;            /* of items; of answers that may not come any more */
+    bool busy, by_pairs, as_one;        /* the last: of pairs, and nobody asks for `each` */
+    uint64_t again;                     /* what its store had sent again as it began */
+    size_t filling;                     /* so many fillers are on their way */
     hibloom_status filled;
     hibloom *other, *twice; /* what a merge, a replace or an import makes beside; the latter by a name that is taken, */
     hibloom_store *memory;  /* there, or NULL */
@@ -41,6 +41,7 @@ struct running {
     unsigned char part[ITEMS * TIMES_ROOM]; /* of each item */
     bool answers[ITEMS * TIMES_ROOM];
     char fillers[FILL][FILL_LENGTH + 1]; /* on a loop: they are added one by one, at once */
+    char lent[ITEMS][8];                 /* items that are there while the library is called */
 };
 
 struct client {
@@ -280,7 +281,7 @@ static void prepare_items(struct running *r, const struct step *step, size_t tim
                 if ((items_of(step, part) >> i & 1) != 0) {
                     const size_t at = is_backwards(r->client) ? all - 1 - r->count : r->count;
                     const struct blob item = oracle_item(i);
-                    r->items[at] = (hibloom_item){item.bytes, item.len};
+                    r->items[at] = (hibloom_item){memcpy(r->lent[i], item.bytes, item.len), item.len};
                     r->part[at] = (unsigned char)part;
                     r->count++;
                 }
@@ -320,6 +321,7 @@ static void prepare(struct running *r, const struct step *step)
 
     r->told = (struct told){.created = false};
     r->by_pairs = is_by_pairs(step);
+    r->as_one = r->by_pairs && world.call[c->id] % 4 == 1;
     r->parts = parts_of(c, step);
     prepare_items(r, step, times);
     for (size_t part = 0; part < r->parts; part++) {
@@ -360,6 +362,14 @@ static uint64_t sent_again(const struct client *c)
     return stats.in_doubt + stats.redirects;
 }
 
+/* Results are written only if the status is OK (hibloom.h): not before another one, and not behind it. */
+static void check_unwritten(const struct running *r)
+{
+    for (size_t i = 0; i < r->unwritten; i++)
+        if (((const unsigned char *)r->answers)[i] != UNWRITTEN || (r->by_pairs && r->each[i] != HIBLOOM_ECANCELED))
+            fail_call(r->calls, "it failed, but has written an answer");
+}
+
 static void begin(struct running *r, const struct step *step)
 {
     const int id = r->client->id;
@@ -370,7 +380,10 @@ static void begin(struct running *r, const struct step *step)
     world.calls++;
     if (what.verb == VERB_LOAD)
         what.items = r->client->saved;
+    check_unwritten(r);
     prepare(r, &what);
+    memset(r->answers, UNWRITTEN, r->count);
+    r->unwritten = 0;
     r->busy = true;
     r->again = sent_again(r->client);
     for (struct call *call = r->calls; call < r->calls + r->parts; call++) {
@@ -407,8 +420,12 @@ static void note_told(struct client *c, const struct call *call, hibloom_status 
     h->told_us = net_now_us();
 }
 
+/* On a loop what is pending is cancelled. */
 static void close_handle(struct client *c, int name)
 {
+    for (struct running *r = c->running; r < c->running + AT_ONCE && c->handles[name].filter != NULL; r++)
+        for (size_t part = 0; part < r->parts && r->busy; part++)
+            r->calls[part].canceled |= r->calls[part].name == name || r->calls[part].from == name + 1;
     c->closing = c->handles[name].filter;
     c->handles[name] = (struct handle){0}; /* a `done` that this calls may want to close it, too */
     hibloom_close(c->closing);
@@ -416,6 +433,9 @@ static void close_handle(struct client *c, int name)
         if (r->busy && c->loop != NULL && c->closing != NULL && needs_handle(r->calls[0].verb) && !r->by_pairs &&
             r->calls[0].name == name && !merges_here(r->calls))
             fail_call(r->calls, "its handle was closed, and nothing was told");
+        else if (r->busy && c->loop != NULL && c->closing != NULL && r->calls[0].from == name + 1 &&
+                 r->calls[0].from_own)
+            fail_call(r->calls, "the handle that it merges was closed, and nothing was told");
     c->closing = NULL;
 }
 
@@ -493,6 +513,16 @@ static void check_told_of_replacing(struct client *c, const struct running *r, u
     if (status != HIBLOOM_ELOST && status != HIBLOOM_ENOMEM)
         fail_call(r->calls, "another run of a server was met meanwhile, but what replaces '%s' does not tell",
                   oracle_name(r->calls[0].name));
+}
+
+/* What replaces has the new name from then on (hibloom.h). If that has failed, it is made again, or dropped, by its own. */
+static void check_name(const struct running *r, hibloom_status status)
+{
+    const struct call *call = r->calls;
+
+    if (call->verb == VERB_REPLACE && r->phase == 3 && r->other != NULL &&
+        strcmp(hibloom_name_of(r->other), status == HIBLOOM_OK ? oracle_name(call->name) : r->name) != 0)
+        fail_call(call, "what is to replace '%s' is called '%s'", oracle_name(call->name), hibloom_name_of(r->other));
 }
 
 /* A filter of another name, which gets the items, takes the place; or is merged. */
@@ -588,9 +618,11 @@ static size_t make_pairs(struct running *r, hibloom_pair pairs[NAMES * ITEMS])
     return r->count;
 }
 
-/* What has become of that part. */
+/* What has become of that part. Where the call fails as one, another part may have failed. By ELOST all are told. */
 static hibloom_status status_of(const struct running *r, size_t part, hibloom_status status)
 {
+    if (r->as_one)
+        return r->parts == 1 || status == HIBLOOM_OK || status == HIBLOOM_ELOST ? status : HIBLOOM_ECANCELED;
     for (size_t i = 0; i < r->count && r->by_pairs; i++)
         if (r->part[i] == part)
             return r->each[i];
@@ -605,11 +637,24 @@ static void check_each(const struct running *r, hibloom_status status)
     for (size_t i = 0; i < r->count; i++) {
         if (r->each[i] != status_of(r, r->part[i], status))
             fail_call(r->calls, "items of one filter have two statuses");
+        if (r->each[i] != HIBLOOM_OK && ((const unsigned char *)r->answers)[i] != UNWRITTEN)
+            fail_call(r->calls, "an item that has failed has an answer");
         if (wanted == HIBLOOM_OK && r->each[i] < HIBLOOM_ENOTFOUND)
             wanted = r->each[i];
     }
     if (status != wanted)
         fail_call(r->calls, "a failure of the call is not returned");
+}
+
+/* Those whose `done` is still to come. A call of pairs has one for each filter beside its own. */
+static void check_in_flight(const struct client *c)
+{
+    uint64_t due = 0;
+
+    for (const struct running *r = c->running; r < c->running + AT_ONCE; r++)
+        due += !r->busy ? 0 : r->calls[0].verb == VERB_FILL ? r->filling : 1 + r->by_pairs * r->parts;
+    if (stats_of(c).in_flight > due)
+        oracle_fail("client %d has %d calls in flight", c->id, (int)stats_of(c).in_flight);
 }
 
 static void on_nothing(hibloom_status status, void *data)
@@ -643,19 +688,26 @@ static void end(hibloom_status status, void *running)
     struct running *r = running;
     struct client *c = r->client;
     const bool doubtful = sent_again(c) != r->again; /* on a loop it may be one beside it that was */
+    const bool canceled = r->parts > 1 && (r->calls[0].canceled || r->calls[1].canceled);
 
     r->busy = false;
-    if (r->by_pairs)
+    if (r->by_pairs && !r->as_one)
         check_each(r, status);
     for (size_t part = 0; part < r->parts; part++) {
         struct call *call = &r->calls[part];
         const hibloom_status its = status_of(r, part, status);
         call->doubtful = doubtful;
+        call->canceled |= r->as_one && (canceled || its != status);
         oracle_end(call, its, answers_of(r, part), hibloom_store_error(c->store));
-        note_told(c, call, its);
+        if (!r->as_one)
+            note_told(c, call, its);
     }
     if (r->calls[0].verb == VERB_SAVE)
         note_saved(r, status);
+    if (status != HIBLOOM_OK && r->calls[0].verb <= VERB_REMOVE && (!r->by_pairs || r->as_one || c->store_goes == GOES))
+        r->unwritten = r->count;
+    check_unwritten(r);
+    check_in_flight(c);
     if (status == HIBLOOM_ECANCELED)
         check_refused(c);
     world_call_ended(c->id);
@@ -675,8 +727,9 @@ static void note_failed(struct client *c, const struct running *r, hibloom_statu
         const bool again = now.restarts != before->restarts; /* it may have learned the items before */
         if (one && *failed && !again && now.items_near != before->items_near)
             fail_call(r->calls, "the call before it has failed, but its near cache is still believed");
-        *failed = its != HIBLOOM_OK && its != HIBLOOM_ENOTSUP && its != HIBLOOM_ENOMEM &&
-                  !merges_here(&r->calls[part]) && r->calls[part].from == 0; /* nothing need have been asked for it */
+        *failed = !(r->as_one && r->parts > 1) && its != HIBLOOM_OK && its != HIBLOOM_ENOTSUP &&
+                  its != HIBLOOM_ENOMEM && !merges_here(&r->calls[part]) &&
+                  r->calls[part].from == 0; /* nothing need have been asked for it */
     }
 }
 
@@ -700,6 +753,8 @@ static hibloom_status opened(struct running *r, hibloom_status status)
     struct handle *h = &c->handles[call->name];
     const uint64_t near = world.plan->client[c->id].near;
 
+    if (call->reopens && call->beside && status == HIBLOOM_EBUSY) /* it is as it was */
+        return status;
     if (call->reopens && h->filter != NULL) {
         call->made = hibloom_created(h->filter);
         h->root = 0;
@@ -800,6 +855,7 @@ static void on_phase(hibloom_status status, void *data)
         status = do_phase(r->client, r, on_phase);
     if (status == HIBLOOM_OK && !last)
         return;
+    check_name(r, status);
     end(status, r);
     free_other(r);
 }
@@ -822,6 +878,7 @@ static hibloom_status do_with_other(struct client *c, struct running *r)
         status = of_phase(r, do_phase(c, r, NULL));
     if (status == HIBLOOM_OK && verb == VERB_IMPORT)
         check_imported(c, r->answers);
+    check_name(r, status);
     if (status == HIBLOOM_OK && verb == VERB_REPLACE)
         check_told_of_replacing(c, r, runs);
     free_other(r);
@@ -859,10 +916,11 @@ static hibloom_status carry_out(struct client *c, struct running *r, const struc
     hibloom_done_fn *const done = end;
     bool *new = step->verb == VERB_ADD_NEW ? r->answers : NULL;
     hibloom_pair pairs[NAMES * ITEMS];
+    hibloom_status *const each = r->as_one ? NULL : r->each;
 
     if (r->by_pairs)
-        return step->verb == VERB_LOOK ? CALL(contains_pairs, pairs, make_pairs(r, pairs), r->answers, r->each)
-                                       : CALL(add_pairs, pairs, make_pairs(r, pairs), new, r->each);
+        return step->verb == VERB_LOOK ? CALL(contains_pairs, pairs, make_pairs(r, pairs), r->answers, each)
+                                       : CALL(add_pairs, pairs, make_pairs(r, pairs), new, each);
     switch (step->verb) {
     case VERB_OPEN: return open_filter(c, r, step);
     case VERB_ADD:
@@ -1009,6 +1067,16 @@ static bool has_handles(const struct client *c, const struct step *step)
     return true;
 }
 
+/* Items are copied (async.h): here they go at once. */
+static void take_items_back(struct running *r, enum verb verb)
+{
+    if (verb > VERB_REMOVE && verb != VERB_FILL)
+        return;
+    memset(r->items, 0, (verb == VERB_FILL ? FILL : r->count) * sizeof *r->items);
+    memset(r->fillers, 0, sizeof r->fillers);
+    memset(r->lent, 0, sizeof r->lent);
+}
+
 static void call_async(struct client *c, const struct step *step)
 {
     struct running *r;
@@ -1021,6 +1089,7 @@ static void call_async(struct client *c, const struct step *step)
         world.stale[c->id] = false;
     begin(r, step);
     const hibloom_status status = carry_out(c, r, step);
+    take_items_back(r, step->verb);
     if (status != HIBLOOM_OK && r->busy)
         end(status, r);
     compute(c);
@@ -1047,16 +1116,13 @@ static void step_async(struct client *c, const struct step *step)
         c->store_goes = step->arg % 2 != 0 ? WITHIN : BESIDE;
         return;
     }
-    if (step->verb == VERB_CLOSE) { /* what is pending is cancelled */
-        for (struct running *r = c->running; r < c->running + AT_ONCE; r++)
-            for (size_t part = 0; part < r->parts && r->busy; part++)
-                r->calls[part].canceled |= r->calls[part].name == step->name || r->calls[part].from == step->name + 1;
+    if (step->verb == VERB_CLOSE) {
         close_handle(c, step->name);
         return;
     }
     /* one file of one client is written, or read */
-    const bool alone = step->verb == VERB_DROP || step->verb == VERB_OPEN || step->verb == VERB_SAVE ||
-                       step->verb == VERB_LOAD || step->verb == VERB_IMPORT;
+    const bool alone = step->verb == VERB_DROP || (step->verb == VERB_OPEN && !is_reopen(c, step)) ||
+                       step->verb == VERB_SAVE || step->verb == VERB_LOAD || step->verb == VERB_IMPORT;
     if (alone || *filter == NULL)
         await_all(c);
     if ((step->verb == VERB_OPEN && !is_reopen(c, step)) || *filter == NULL)
@@ -1128,6 +1194,8 @@ static void check_new_store(struct client *c)
 
 static void check_client(struct client *c)
 {
+    for (struct running *r = c->running; r < c->running + AT_ONCE; r++)
+        check_unwritten(r);
     hibloom_store_deadline(c->store, 0);
     if (c->store != NULL && c->loop == NULL)
         check_blocking(c);

@@ -77,6 +77,18 @@ bool leaves_late_bits(const struct call *c, hibloom_status status, bool unclean)
     return has_late_bits(c->name);
 }
 
+/* One that fails for want of memory alone, or since its part was evicted, removes that (hibloom_import). */
+bool leaves_part(const struct call *c)
+{
+    const uint64_t harmless = UINT64_C(1) << FAULT_MEMORY | UINT64_C(1) << FAULT_EXPIRE | UINT64_C(1) << FAULT_PIECES;
+
+    for (const struct call *other = calls; other != NULL; other = other->next)
+        if (other->verb == VERB_IMPORT)
+            return false;
+    return c->verb == VERB_IMPORT && (world.had & ~harmless) == 0 && world.faults <= c->faults + 1 && !c->canceled &&
+           world.plan->client[c->client].deadline_ms == 0 && world_count_keys(".") > 0;
+}
+
 /* Further links of the filter with that root. */
 static bool has_links_of(int name, uint64_t root)
 {

@@ -448,6 +448,8 @@ void oracle_end(struct call *c, hibloom_status status, const bool *answers, cons
     settle(c, status, open_end);
     if (leaves_late_bits(c, status, unclean))
         fail_call(c, "it leaves late bits in '%s'", oracle_name(c->name));
+    if (status != HIBLOOM_OK && leaves_part(c))
+        fail_call(c, "it has failed, and leaves a part of an import");
     items_end(c, status);
     check_connects(c);
     if (gives_up(c, status, took_ms, text))

@@ -257,9 +257,10 @@ uint64_t world_run(struct blob key)
     return servers[owner_of(key)].node.history;
 }
 
-/* NULL: those with names that are temporary. */
+/* NULL: those with names that are temporary. ".": parts of imports, whatever ends them. */
 unsigned world_count_keys(const char *prefix)
 {
+    const bool parts = prefix != NULL && *prefix == '.';
     const size_t len = prefix != NULL ? strlen(prefix) : 0;
     unsigned count = 0;
 
@@ -267,12 +268,12 @@ unsigned world_count_keys(const char *prefix)
         struct node *node = &servers[i].node;
         for (size_t k = 0; servers[i].primary < 0 && k < node->key_count; k++) {
             const struct blob name = node->keys[k]->name;
-            const bool fits = prefix == NULL
-                                  ? memchr(name.bytes, '\0', name.len) != NULL ||
+            const bool fits = prefix == NULL || parts
+                                  ? (!parts && memchr(name.bytes, '\0', name.len) != NULL) ||
                                         memmem(name.bytes, name.len, ".import-", 8) != NULL
                                   : node->keys[k]->db == 0 && name.len >= len && memcmp(name.bytes, prefix, len) == 0 &&
                                         (name.len == len || name.bytes[len] == ':');
-            count += fits && node->keys[k]->expire_ms == 0;
+            count += fits && (parts || node->keys[k]->expire_ms == 0);
         }
     }
     return count;
