@@ -1,6 +1,18 @@
 /* left.c: late bits, keys that stay, and what a new store says. See names.h. */
 #include "sim/names.h"
 
+#include <math.h>
+
+static uint64_t bits_set(const struct link_seen *link) /* of one key */
+{
+    const struct blob *string = world_fetch(NULL, key_of(link, 0));
+    uint64_t set = 0;
+
+    for (size_t i = 0; i < link->root.text.bits / 8; i++)
+        set += (uint64_t)__builtin_popcount((unsigned char)string->bytes[i]);
+    return set;
+}
+
 /* A link takes the items that it is meant for, and another one is made (struct spec, growth). Only a large one tells: a
  * filter with no more bits than the items of its capacity set. Calls of a loop that are on their way at once leave room to
  * each other, not to other handles, so the last two links may be far from full. Where some have failed many adds may
@@ -17,13 +29,10 @@ static void check_room(const struct call *c, bool unclean)
 
     for (size_t l = 0; l < seen->links; l++) {
         const uint64_t bits = seen->link[l].root.text.bits;
-        const struct blob *string = world_fetch(NULL, key_of(&seen->link[l], 0));
-        uint64_t set = 0;
         older += l + 2 < seen->links ? bits : 0;
         if (seen->link[l].root.keys > 1)
             continue;
-        for (size_t i = 0; i < bits / 8; i++)
-            set += (uint64_t)__builtin_popcount((unsigned char)string->bytes[i]);
+        const uint64_t set = bits_set(&seen->link[l]);
         all += set;
         if (alone && set * 20 > bits * (looped ? 11 : 12)) /* its capacity sets half of them */
             fail_call(c, "link %d of '%s' is overfull: %d of %d bits", (int)l, oracle_name(c->name), (int)set,
@@ -31,6 +40,24 @@ static void check_room(const struct call *c, bool unclean)
     }
     if (filled && seen->links > 7 && older > 16 * all) /* fewer may be of segments */
         fail_call(c, "'%s' has %d links, and few items", oracle_name(c->name), (int)seen->links);
+}
+
+/* A link grows once it is nearly full, also behind calls that have failed (docs/format.md, 15). */
+void check_grown(int name, int client, size_t links)
+{
+    const struct name *n = &names[name];
+    const struct link_seen *link = &n->seen.link[links - 1];
+    const double bits = (double)link->root.text.bits, k = link->root.text.hashes;
+
+    for (unsigned i = 0; i < world.plan->clients; i++)
+        if (world.plan->client[i].loop != 0) /* its calls reserve room */
+            return;
+    if (!kind_of(name)->large || n->seen.status != 0 || n->seen.links <= links || link->root.keys > 1 ||
+        (n->did & ~(1u << VERB_OPEN | 1u << VERB_ADD | 1u << VERB_ADD_NEW | 1u << VERB_LOOK | 1u << VERB_FILL)) != 0 ||
+        caused(CAUSE_KEYS, 1) || caused(CAUSE_LOSS, 1))
+        return;
+    if (-bits / k * log1p(-(double)bits_set(link) / bits) < (double)link->root.text.capacity * 63 / 64 - 9)
+        oracle_fail("client %d lets '%s' grow, which is not nearly full", client, oracle_name(name));
 }
 
 /* Late bits that nobody has taken back: a string without a tail, or something behind a tail. */
@@ -58,8 +85,8 @@ static bool has_late_bits(int name)
  * (hibloom.h). Nothing but that has happened in it, and a silence. */
 bool leaves_late_bits(const struct call *c, hibloom_status status, bool unclean)
 {
-    const uint64_t harmless = UINT64_C(1) << FAULT_EXPIRE | UINT64_C(1) << FAULT_FLUSH | UINT64_C(1) << FAULT_PAUSE |
-                              UINT64_C(1) << FAULT_SLOW | UINT64_C(1) << FAULT_PIECES | UINT64_C(1) << FAULT_MEET;
+    const uint64_t harmless = 1u << FAULT_EXPIRE | 1u << FAULT_FLUSH | 1u << FAULT_PAUSE | 1u << FAULT_SLOW |
+                              1u << FAULT_PIECES | 1u << FAULT_MEET | 1u << FAULT_CUT_ANSWER | 1u << FAULT_CUT_BEFORE;
     const struct client_settings *settings = &world.plan->client[c->client];
     const bool timed = status == HIBLOOM_ETIMEDOUT && settings->deadline_ms != 0 && world.faults <= c->faults + 2 &&
                        !settings->loop && !c->by_pairs /* the time of one part is over on the connection of all */ &&
@@ -68,8 +95,9 @@ bool leaves_late_bits(const struct call *c, hibloom_status status, bool unclean)
     const bool unanswered = status == HIBLOOM_ETIMEDOUT && world_had(FAULT_EXPIRE) && settings->retry_ms == 0 &&
                             net_now_us() < c->begun_us + 1000 * settings->deadline_ms;
 
-    if (!is_add(c) || kind_of(c->name)->bare || unclean || unanswered || (world.had & ~harmless) != 0 ||
-        world.plan->pieces /* some come behind what takes them back */ || (names[c->name].unclean && !timed))
+    if (!is_add(c) || kind_of(c->name)->bare || unclean || unanswered || world.undo_lost ||
+        (world.had & ~harmless) != 0 || world.plan->pieces /* some come behind what takes them back */ ||
+        (names[c->name].unclean && !timed))
         return false;
     for (const struct call *other = calls; other != NULL; other = other->next)
         if (other->name == c->name)
@@ -80,7 +108,7 @@ bool leaves_late_bits(const struct call *c, hibloom_status status, bool unclean)
 /* One that fails for want of memory alone, or since its part was evicted, removes that (hibloom_import). */
 bool leaves_part(const struct call *c)
 {
-    const uint64_t harmless = UINT64_C(1) << FAULT_MEMORY | UINT64_C(1) << FAULT_EXPIRE | UINT64_C(1) << FAULT_PIECES;
+    const uint64_t harmless = 1u << FAULT_MEMORY | 1u << FAULT_EXPIRE | 1u << FAULT_PIECES;
 
     for (const struct call *other = calls; other != NULL; other = other->next)
         if (other->verb == VERB_IMPORT)

@@ -208,7 +208,8 @@ void told_check(const struct call *, bool unclean); /* it is OK */
 /* Late bits, though nothing has happened that excuses them. `unclean`: as it began. */
 bool leaves_late_bits(const struct call *, hibloom_status, bool unclean);
 bool leaves_part(const struct call *);
-void check_left(const struct call *, bool unclean); /* it is OK */
+void check_grown(int name, int client, size_t links); /* that it had before */
+void check_left(const struct call *, bool unclean);   /* it is OK */
 
 /* ---- causes.c: a status has a cause in its world, and a call ends in time ---- */
 

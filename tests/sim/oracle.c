@@ -120,6 +120,7 @@ void oracle_after(int who, const char *what)
         const bool may = who < 0 || may_take(i, who, what);
         const bool several = has_several_keys(i) && !kind_of(i)->growing && !kind_of(i)->window;
         const bool whole = names[i].seen.status == 0;
+        const size_t links = whole ? names[i].seen.links : 0;
         const uint64_t generation = whole ? names[i].seen.link[0].root.generation : 0;
         const bool making = strcmp(what, "EVAL.swap") == 0 && names[i].seen.status == HIBLOOM_EBUSY;
         const bool replaces = strcmp(what, "EVAL.replace") == 0, left = replaces && some_key_is_left(i);
@@ -142,6 +143,8 @@ void oracle_after(int who, const char *what)
             !commands_may_be_late() && !names[i].unclean && !world_had(FAULT_STRANGER) && !caused(CAUSE_LOSS, 1) &&
             !kind_of(i)->window && has_bits(i))
             oracle_fail("client %d makes '%s', which has bits of another one", who, oracle_name(i));
+        if (strcmp(what, "EVAL.swap") == 0 && links > 0)
+            check_grown(i, who, links);
         /* A repair lists the key that it has made in the place of the one that it has not found (docs/format.md, 11). */
         if (strcmp(what, "EVAL.swap") == 0 && whole && several && names[i].seen.status == HIBLOOM_ECORRUPT &&
             !caused(CAUSE_LOSS, 1) && !caused(CAUSE_SLOTS, 1) && !caused(CAUSE_CLOCK, 1))
@@ -374,7 +377,10 @@ static void settle(struct call *c, hibloom_status status, bool open_end)
     /* Over a filter that it was making, perhaps, or a link. What it has sent may still arrive. */
     const bool grows = kind_of(c->name)->growing && world.plan->client[c->client].retry_ms == 0;
     const bool makes = c->verb == VERB_OPEN ? status == HIBLOOM_EMISMATCH : grows && status == HIBLOOM_ENOTFOUND;
-    n->unclean |= open_end || (makes && commands_may_be_late());
+    /* What was cut has arrived, or does not; only where nothing else has happened all is taken back by now. */
+    const uint64_t cuts = 1u << FAULT_CUT_ANSWER | 1u << FAULT_CUT_BEFORE | 1u << FAULT_EXPIRE | 1u << FAULT_FLUSH;
+    const bool settled = is_add(c) && (status == HIBLOOM_OK || loses_handle(status)) && (world.had & ~cuts) == 0;
+    n->unclean |= (open_end && !settled) || (makes && commands_may_be_late());
     if (open_end && (1u << c->verb & MAY_SET) != 0) {
         n->bits_late = true;
         n->haunted |= c->lives != n->lives;
@@ -454,6 +460,9 @@ void oracle_end(struct call *c, hibloom_status status, const bool *answers, cons
     check_connects(c);
     if (gives_up(c, status, took_ms, text))
         fail_call(c, "it gave up after %llu ms: %s", (unsigned long long)took_ms, text);
+    if (strstr(text, "are lost again and again") != NULL && status == HIBLOOM_EUNAVAILABLE &&
+        world.faults < c->faults + 8)
+        fail_call(c, "temporary keys are not made anew: %s", text);
     if (begins_again_for_ever(c, status, text))
         fail_call(c, "it begins again and again, and nothing is in its way: %s", text);
     if (took_ms > bound_ms(c))
