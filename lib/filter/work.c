@@ -11,6 +11,12 @@ static struct carrier *carrier_of(const struct work *work)
     return (struct carrier *)work->store;
 }
 
+/* Of a call over many filters, which counts as one. */
+static bool is_part(const struct work *work)
+{
+    return work->told != NULL;
+}
+
 /* From here on nothing is called for the work. */
 static struct how take_done(struct work *work)
 {
@@ -18,7 +24,7 @@ static struct how take_done(struct work *work)
 
     if (work->done != NULL && work->async != NULL) {
         TAILQ_REMOVE(&work->async->works, work, in_works);
-        work->async->calls--;
+        work->async->calls -= !is_part(work);
     }
     work->done = NULL;
     work->told = NULL;
@@ -101,7 +107,7 @@ void work_accept(struct work *work)
     if (work->async == NULL)
         return;
     TAILQ_INSERT_TAIL(&work->async->works, work, in_works);
-    work->async->calls++;
+    work->async->calls += !is_part(work);
     work->async->items += work_weight(work->n);
 }
 

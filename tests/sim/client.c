@@ -646,13 +646,13 @@ static void check_each(const struct running *r, hibloom_status status)
         fail_call(r->calls, "a failure of the call is not returned");
 }
 
-/* Those whose `done` is still to come. A call of pairs has one for each filter beside its own. */
+/* Those whose `done` is still to come. */
 static void check_in_flight(const struct client *c)
 {
     uint64_t due = 0;
 
     for (const struct running *r = c->running; r < c->running + AT_ONCE; r++)
-        due += !r->busy ? 0 : r->calls[0].verb == VERB_FILL ? r->filling : 1 + r->by_pairs * r->parts;
+        due += !r->busy ? 0 : r->calls[0].verb == VERB_FILL ? r->filling : 1;
     if (stats_of(c).in_flight > due)
         oracle_fail("client %d has %d calls in flight", c->id, (int)stats_of(c).in_flight);
 }
