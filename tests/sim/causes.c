@@ -106,8 +106,8 @@ bool has_cause(const struct call *c, hibloom_status status)
             return world.faults - c->faults >= 5; /* it begins ten times, and a loss may cost two of these */
         /* The name of what replaces, or is merged, may have late bits, or what a merge left of a filter before. */
         return life || c->raw_at_begin != 0 || world.plan->sizes != 0 || (c->verb == VERB_REPLACE && others) ||
-               (merges_here(c) &&
-                (commands_may_be_late() || world_had(FAULT_CUT_INSIDE) || somebody_may_remove(c->name)));
+               (merges_here(c) && (commands_may_be_late() || world_had(FAULT_CUT_INSIDE) || world_had(FAULT_SLOW) ||
+                                   somebody_may_remove(c->name)));
     case HIBLOOM_ECORRUPT: /* a removal that was cut may have taken a link of which no root tells yet; or a key, if it is full */
         return ((life || caused(CAUSE_CLOCK, 1)) && some_key_may_go(c->name)) ||
                ((kind->growing || kind->window || caused(CAUSE_REFUSAL, 1)) &&
@@ -159,5 +159,6 @@ uint64_t bound_ms(const struct call *c)
         return deadline_ms + (c->by_pairs || s->loop ? 3 : c->verb != VERB_LOOK) * s->timeout_ms +
                (world.paused_us[c->client] - c->paused_us) / 1000 + 100;
     return failures * (s->retry_ms + 2 * s->timeout_ms) + 4 * s->timeout_ms + held_ms + waits_ms + 2000 +
-           2 * world.plan->latency_us; /* clients that make keys against each other take many round trips */
+           /* clients that make keys against each other take many round trips, and so do many items one by one */
+           (2 + steps / 64) * world.plan->latency_us;
 }

@@ -360,8 +360,10 @@ void watch_check(const struct call *c, const bool *answers)
         !caused(CAUSE_CLOCK, c->begun_us) /* a key that had expired is there again */ &&
         !(settings->accept_restarts && caused(CAUSE_LOSS, c->begun_us)) /* the one before is there again */ &&
         world.plan->sizes == 0 /* late bits may hide it for a moment, and are no "no" */ &&
-        /* it was away, and is back as the guard is read: a stranger's copy, or the new primary's data */
-        !((copy_came_back() || caused(CAUSE_KEYS, c->begun_us)) && caused(CAUSE_LOSS, c->begun_us)) &&
+        /* it was away, and is back as the guard is read: a stranger's copy, or the new primary's data, which lack a replace */
+        !((copy_came_back() || caused(CAUSE_KEYS, c->begun_us) ||
+           (world.plan->topology == STANDALONE && (names[c->name].did & 1u << VERB_REPLACE) != 0)) &&
+          caused(CAUSE_LOSS, c->begun_us)) &&
         /* before the client stood still, the key had been where it was redirected to; it asks again */
         !(world.struck[c->client] > c->struck && world.redirected_us[c->client] >= c->begun_us))
         fail_call(c, "\"no\", served by a string that is not the filter it has opened as '%s'", oracle_name(c->name));
