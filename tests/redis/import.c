@@ -18,9 +18,6 @@ struct module {
     struct bytes answers[MODULE_ANSWERS];
     unsigned count;
     struct script_step script[2 * MODULE_ANSWERS + 6];
-    bool hangs_up;       /* behind them */
-    const char *options; /* behind the URI; NULL: none */
-    const hibloom_setup *setup;
     struct scripted_server *server;
     hibloom_store *store;
 };
@@ -58,15 +55,9 @@ static void module_start(struct module *module)
         *step++ = (struct script_step)SCRIPT_READ(1);
         *step++ = (struct script_step){SCRIPT_DO_SEND, module->answers[i].data, module->answers[i].len, 0};
     }
-    if (module->hangs_up) {
-        *step++ = (struct script_step)SCRIPT_READ(1);
-        *step++ = (struct script_step)SCRIPT_CLOSE;
-    }
     *step = (struct script_step)SCRIPT_END;
     module->server = scripted_server_start(module->script);
-    module->store = test_connect(
-        with_options(scripted_server_uri(module->server), "%s", module->options != NULL ? module->options : ""),
-        module->setup);
+    module->store = test_connect(scripted_server_uri(module->server), NULL);
 }
 
 static void module_stop(struct module *module)
@@ -280,46 +271,6 @@ static void a_filter_of_several_links_that_changes_half_way_is_refused(void **st
     module_dump_free(&dump);
 }
 
-/* Another process makes the name, which was free, while the connection to the module is lost and made anew. */
-static void make_name(redisContext *context, void *data)
-{
-    unsigned *connections = data;
-
-    (void)context;
-    if (++*connections != 2)
-        return;
-    hibloom_store *another = test_connect(redis_server_uri(server), NULL);
-    hibloom *filter = test_open(another, "seen", "bits=1000 hashes=3");
-    assert_ok(hibloom_add(filter, "theirs", 6, NULL), another);
-    test_close(filter, another);
-}
-
-static void a_name_that_is_taken_meanwhile_is_left_as_it_was(void **state)
-{
-    unsigned connections = 0;
-    const hibloom_setup setup = {.size = sizeof setup, .connected = make_name, .data = &connections};
-    struct module module = {.hangs_up = true, .options = "retry=20s", .setup = &setup};
-    struct module_dump dump;
-    hibloom *filter = NULL;
-    bool found = false;
-
-    (void)make_grown(&dump);
-    for (uint64_t at = module_answer_piece(&module, &dump, 0); at - 1 < dump.bytes;)
-        at = module_answer_piece(&module, &dump, at);
-    module_start(&module);
-    assert_fails(hibloom_import(&filter, ours, "seen", module.store, "theirs"), HIBLOOM_EMISMATCH, ours,
-                 "is there already");
-    assert_int_equal(connections, 2);
-    assert_null(filter);
-    assert_int_equal(test_command(redis, "DBSIZE"), 1);
-    assert_ok(hibloom_open(&filter, ours, "seen", NULL), ours);
-    assert_ok(hibloom_contains(filter, "theirs", 6, &found), ours);
-    assert_true(found);
-    hibloom_close(filter);
-    module_stop(&module);
-    module_dump_free(&dump);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -328,7 +279,6 @@ int main(void)
         cmocka_unit_test_setup(pieces_of_16_mb_are_taken_over, served_leave_nothing),
         cmocka_unit_test_setup(what_the_server_refuses_is_told, served_leave_nothing),
         cmocka_unit_test_setup(a_filter_of_several_links_that_changes_half_way_is_refused, served_leave_nothing),
-        cmocka_unit_test_setup(a_name_that_is_taken_meanwhile_is_left_as_it_was, served_leave_nothing),
     };
 
     return cmocka_run_group_tests_name("import", tests, served_set_up_store, served_tear_down_store);
