@@ -268,9 +268,11 @@ unsigned world_count_keys(const char *prefix)
         struct node *node = &servers[i].node;
         for (size_t k = 0; servers[i].primary < 0 && k < node->key_count; k++) {
             const struct blob name = node->keys[k]->name;
-            const bool fits = prefix == NULL || parts
-                                  ? (!parts && memchr(name.bytes, '\0', name.len) != NULL) ||
-                                        memmem(name.bytes, name.len, ".import-", 8) != NULL
+            const bool temporary = memchr(name.bytes, '\0', name.len) != NULL;
+            const bool part = memmem(name.bytes, name.len, ".import-", 8) != NULL;
+            const bool fits = parts ? part && !temporary
+                              : prefix == NULL
+                                  ? temporary || part
                                   : node->keys[k]->db == 0 && name.len >= len && memcmp(name.bytes, prefix, len) == 0 &&
                                         (name.len == len || name.bytes[len] == ':');
             count += fits && (parts || node->keys[k]->expire_ms == 0);
