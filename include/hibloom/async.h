@@ -9,11 +9,11 @@
  *    If it returns another status, it is refused: nothing happens later, and `done` is not called.
  *  - Result pointers belong to the caller. They must stay valid until done, and are written only if the status is OK, or
  *    that of `each`. Items, names, specs and paths are copied.
- *  - hibloom_close and hibloom_store_free call done(ECANCELED) for all that is pending before they return. Calls that
- *    such a done makes on the handle, or the store, are refused with ECANCELED. They may be called in any order, and
- *    from every done. Once hibloom_store_free has returned, a handle can only be closed. Commands that were sent are
- *    still carried out. An add that is cut off may leave bits, as the add of a killed process: see "Items" in
- *    hibloom.h.
+ *  - hibloom_close and hibloom_store_free call done(ECANCELED) for all that is pending before they return. But behind
+ *    hibloom_close, calls with pairs have their done later, by the loop. Calls that such a done makes on the handle, or
+ *    the store, are refused with ECANCELED. They may be called in any order, and from every done. Once
+ *    hibloom_store_free has returned, a handle can only be closed. Commands that were sent are still carried out. An
+ *    add that is cut off may leave bits, as the add of a killed process: see "Items" in hibloom.h.
  *  - Calls that are pending at once may be carried out in any order. If a server forgot, each look-up and remove that
  *    is pending gets ELOST, and so does each call that begins before the first `done` says so. Adds that were sent go on.
  *    Those of pairs, and to a counting filter, may be missing though they are OK later. So wait until no call on the
@@ -97,7 +97,7 @@ HIBLOOM_CHECKED hibloom_status hibloom_async_open_like(hibloom **out, hibloom_st
 HIBLOOM_CHECKED hibloom_status hibloom_async_attach(hibloom **out, hibloom_store *store, const char *name,
                                                     const char *spec, hibloom_done_fn *done, void *data);
 
-/* EBUSY, refused or to done: another call on the handle is pending. Wait for it, and then reopen. */
+/* EBUSY, refused or to done: another call on the handle is pending as its answers come. Wait for it, and then reopen. */
 HIBLOOM_CHECKED hibloom_status hibloom_async_reopen(hibloom *filter, hibloom_done_fn *done, void *data);
 
 /* An add with is_new NULL does not ask. With n = 0 the filter alone is asked for. A blocking
@@ -117,7 +117,7 @@ HIBLOOM_CHECKED hibloom_status hibloom_async_remove_many(hibloom *filter, const 
 
 /* A filter that is closed meanwhile fails alone: its `each` is ECANCELED, and the others are as if it were not there.
  * When these have their answers, done is called, with ECANCELED. If the store is freed, it gets that, too, but
- * each is not written. EINVAL: n is 0. */
+ * each is not written. EINVAL, without words: n is 0. */
 HIBLOOM_CHECKED hibloom_status hibloom_async_add_pairs(const hibloom_pair *pairs, size_t n, bool *is_new,
                                                        hibloom_status *each, hibloom_done_fn *done, void *data);
 HIBLOOM_CHECKED hibloom_status hibloom_async_contains_pairs(const hibloom_pair *pairs, size_t n, bool *found,

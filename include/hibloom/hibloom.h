@@ -93,7 +93,7 @@ HIBLOOM_API const char *hibloom_strerror(hibloom_status status);
 /* ---- Store: where bits live ----------------------------------------------- */
 
 typedef enum hibloom_log_level {
-    HIBLOOM_LOG_ERROR = 0,   /* a call failed; the next ones tell nothing if their words are the same */
+    HIBLOOM_LOG_ERROR = 0,   /* a server's call failed; the next ones tell nothing if their words are the same */
     HIBLOOM_LOG_WARNING = 1, /* a connection was lost, a server restarted, a call is tried again */
     HIBLOOM_LOG_INFO = 2     /* a connection was made, a slot map was read */
 } hibloom_log_level;
@@ -245,7 +245,8 @@ HIBLOOM_API void hibloom_store_free(hibloom_store *store);
  *   hibloom_clear                                  OK           nothing: it is the same filter, empty
  *   its server restarted or was replaced           ELOST, once  add again what may be missing, then go on
  *
- * Once a handle has met a lost key, its adds to other keys fail, too, until hibloom_reopen. Look-ups there go on.
+ * Once a handle has met a lost segment, its adds to other keys fail, too, until hibloom_reopen. Look-ups there go on.
+ * In a growing filter an add of an item that a whole link has may still be OK.
  * The library does not notice altered bits, or an older copy that is put back by hand.
  *
  * Round trips are given for a filter of one link. Items are asked of all links of a growing filter or a window at once.
@@ -366,13 +367,14 @@ HIBLOOM_CHECKED hibloom_status hibloom_contains_pairs(const hibloom_pair *pairs,
 /* Keeps for this handle which bits are known to be set: by its adds, and by its look-ups that say "maybe". An item that
  * is known to be in then costs no command: look-ups find it, and adds do not send it and say "not new". With
  * min_replicas adds send it. "No" always comes from the server. With an age of 0 each call asks the server, in one round
- * trip, and all answers are as without the cache. With another age a call asks if the last question is older than that.
- * So an answer may be that old, and a cleared or replaced filter may still say "maybe". Nor is a known item sent: if
- * somebody has cleared the filter within that age, the add is lost with it. After a clear, an error or a new connection
- * all is forgotten. The option near limits the memory of all filters of a store. On a borrowed connection call this
- * again after each reconnect, and everywhere after an older copy was put in place by hand. Called again, it begins
- * empty. It does so after hibloom_reopen, too, and stays on until the handle is closed. ENOTSUP: a bare bitmap, a
- * counting filter or a window. A memory store needs none: OK, and nothing changes. No I/O. */
+ * trip, and all answers are as without the cache. Only the loss of a link without the item may be met later. With another
+ * age a call asks if the last question is older than that. So an answer may be that old. A filter that was cleared,
+ * dropped or replaced, or whose server is down, may still say "maybe". Nor is a known item sent: if somebody has
+ * cleared the filter within that age, the add is lost with it. After a clear, an error or a new connection all is
+ * forgotten. The option near limits the memory of all filters of a store. On a borrowed connection call this again
+ * after each reconnect, and everywhere after an older copy was put in place by hand. Called again, it begins empty.
+ * It does so after hibloom_reopen, too, and stays on until the handle is closed. ENOTSUP: a bare bitmap, a counting
+ * filter or a window. A memory store needs none: OK, and nothing changes. No I/O. */
 HIBLOOM_CHECKED hibloom_status hibloom_near_cache(hibloom *filter, uint64_t max_age_ms);
 
 /* ---- Life ----------------------------------------------------------------------- */

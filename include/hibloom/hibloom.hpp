@@ -93,22 +93,28 @@ struct elements_stay<Iterator, std::void_t<typename std::iterator_traits<Iterato
     : std::is_base_of<std::forward_iterator_tag, typename std::iterator_traits<Iterator>::iterator_category> {
 };
 
-/* The items of a call: any range of strings, or of hibloom_items. Strings that do not stay are kept here. */
+/* The items of a call: any range of strings, or of hibloom_items. Strings that do not stay are kept here. The bytes that
+ * a forward iterator refers to have to stay until the call. */
 struct items : std::vector<hibloom_item> {
     items(std::initializer_list<std::string_view> range) : items(std::vector<std::string_view>(range)) {}
-    template <class Range, class = decltype(std::begin(std::declval<const Range &>()))> items(const Range &range)
+    template <class Range, class = std::enable_if_t<!std::is_base_of_v<items, std::decay_t<Range>>>,
+              class = decltype(std::begin(std::declval<Range &>()))>
+    items(Range &&range)
     {
         using place = std::decay_t<decltype(std::begin(range))>;
-        for (auto &&element : range)
-            if constexpr (std::is_same_v<std::decay_t<decltype(element)>, hibloom_item>) {
+        for (auto &&element : range) {
+            using kind = std::decay_t<decltype(element)>;
+            if constexpr (std::is_same_v<kind, hibloom_item>) {
                 push_back(element);
             } else {
+                constexpr bool refers = std::is_reference_v<decltype(*std::begin(range))> || std::is_pointer_v<kind> ||
+                                        std::is_same_v<kind, std::string_view>;
                 std::string_view item(element);
-                if constexpr (!std::is_trivially_destructible_v<std::decay_t<decltype(element)>> &&
-                              !(elements_stay<place>::value && std::is_reference_v<decltype(*std::begin(range))>))
+                if constexpr (!(refers && elements_stay<place>::value))
                     item = *kept_.emplace_back(std::make_shared<const std::string>(item));
                 push_back({item.data(), item.size()});
             }
+        }
     }
 
 private:
@@ -156,7 +162,8 @@ inline std::vector<hibloom_position> positions(const text &spec, std::string_vie
     std::vector<hibloom_position> found(HIBLOOM_HASHES_MAX);
     std::size_t n;
     spec_check(spec);
-    error::check(hibloom_positions(spec, item.data(), item.size(), found.data(), found.size(), &n), "");
+    error::check(hibloom_positions(spec, item.data(), item.size(), found.data(), found.size(), &n),
+                 "the spec lacks seed= or a size, or does not fit the item");
     found.resize(n);
     return found;
 }

@@ -183,6 +183,25 @@ struct words_of {
     std::istream_iterator<std::string> end() const { return {}; }
 };
 
+/* One that shows each line in the same place. */
+struct shown {
+    struct iterator {
+        using iterator_category = std::input_iterator_tag;
+        using value_type = std::string_view;
+        using difference_type = int;
+        using pointer = void;
+        using reference = std::string_view;
+        char *line;
+        int i;
+        std::string_view operator*() const { return *line = char('a' + i), std::string_view(line, 1); }
+        iterator &operator++() { return ++i, *this; }
+        bool operator!=(const iterator &other) const { return i != other.i; }
+    };
+    char line = 0;
+    iterator begin() { return {&line, 0}; } /* not for one that is const */
+    iterator end() { return {&line, 10}; }
+};
+
 static void strings_that_do_not_stay_are_kept()
 {
     store memory = store::connect("memory:");
@@ -196,6 +215,8 @@ static void strings_that_do_not_stay_are_kept()
     CHECK(seen.contains_many(numbered()) == answers(100, true));
     for (const auto &item : numbered())
         CHECK(seen.contains(item));
+    seen.put_many(shown());
+    CHECK((seen.contains_many({"a", "e", "j"}) == answers{true, true, true}));
 }
 
 static void whole_filters()
