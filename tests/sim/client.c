@@ -265,7 +265,7 @@ static const bool *answers_of(const struct running *r, size_t part)
     for (size_t i = 0; i < r->count; i++) {
         const size_t at = is_backwards(r->client) ? r->count - 1 - i : i;
         if (r->part[at] == part)
-            answers[n++] = r->answers[at];
+            memcpy(&answers[n++], &r->answers[at], 1); /* of a call that has failed it is no bool */
     }
     return answers;
 }
