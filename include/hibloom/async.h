@@ -9,8 +9,8 @@
  *    If it returns another status, it is refused: nothing happens later, and `done` is not called.
  *  - Result pointers belong to the caller. They must stay valid until done, and are written only if the status is OK, or
  *    that of `each`. Items, names, specs and paths are copied.
- *  - hibloom_close and hibloom_store_free call done(ECANCELED) for all that is pending before they return. But behind
- *    hibloom_close, calls with pairs have their done later, by the loop. Calls that such a done makes on the handle, or
+ *  - hibloom_close and hibloom_store_free call done(ECANCELED) for all that is pending before they return. Only a call
+ *    with pairs has its done behind hibloom_close, by the loop. Calls that such a done makes on the handle, or
  *    the store, are refused with ECANCELED. They may be called in any order, and from every done. Once
  *    hibloom_store_free has returned, a handle can only be closed. Commands that were sent are still carried out. An
  *    add that is cut off may leave bits, as the add of a killed process: see "Items" in hibloom.h.

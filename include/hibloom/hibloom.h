@@ -93,7 +93,8 @@ HIBLOOM_API const char *hibloom_strerror(hibloom_status status);
 /* ---- Store: where bits live ----------------------------------------------- */
 
 typedef enum hibloom_log_level {
-    HIBLOOM_LOG_ERROR = 0,   /* a server's call failed; the next ones tell nothing if their words are the same */
+    HIBLOOM_LOG_ERROR = 0,   /* a call failed, and was not refused at once; the next ones tell nothing if their words
+                                are the same */
     HIBLOOM_LOG_WARNING = 1, /* a connection was lost, a server restarted, a call is tried again */
     HIBLOOM_LOG_INFO = 2     /* a connection was made, a slot map was read */
 } hibloom_log_level;
