@@ -67,18 +67,19 @@ static bool cancel_one(struct async *async, const hibloom *filter)
 /* Commands that were sent are still carried out, so the handle may live longer. */
 void async_close_filter(struct async *async, hibloom *filter)
 {
+    const bool alone = !async->looped.closing; /* else hibloom_store_free has called a done that closes it */
+
     looped_enter(&async->looped);
-    if (!async->looped.closing) {
-        filter_hold(filter);
-        filter->closing = true;
+    filter_hold(filter);
+    filter->closing = true;
+    if (alone)
         events_cancel(&async->looped.carrier, filter);
-        bring_forward(async, filter);
-        while (cancel_one(async, filter))
-            ;
-        filter_release(filter);
-        if (async->looped.loop.timer == NULL)
-            looped_settle(&async->looped);
-    }
+    bring_forward(async, filter);
+    while (cancel_one(async, filter))
+        ;
+    filter_release(filter);
+    if (alone && async->looped.loop.timer == NULL)
+        looped_settle(&async->looped);
     filter_release(filter);
     looped_leave(&async->looped);
 }

@@ -29,6 +29,7 @@ struct running {
     hibloom_status each[NAMES * ITEMS]; /* by pairs: of each item */
     size_t count, unwritten;            /* of items; of answers that may not come any more */
     bool busy, by_pairs, as_one;        /* the last: of pairs, and nobody asks for `each` */
+    bool ends;                          /* its `done` closes the handle */
     uint64_t again;                     /* what its store had sent again as it began */
     size_t filling;                     /* so many fillers are on their way */
     hibloom_status filled;
@@ -320,6 +321,7 @@ static void prepare(struct running *r, const struct step *step)
     const size_t times = step->times < TIMES_ROOM ? step->times : TIMES_ROOM;
 
     r->told = (struct told){.created = false};
+    r->ends = false;
     r->by_pairs = is_by_pairs(step);
     r->as_one = r->by_pairs && world.call[c->id] % 4 == 1;
     r->parts = parts_of(c, step);
@@ -431,7 +433,7 @@ static void close_handle(struct client *c, int name)
     hibloom_close(c->closing);
     for (struct running *r = c->running; r < c->running + AT_ONCE; r++)
         if (r->busy && c->loop != NULL && c->closing != NULL && needs_handle(r->calls[0].verb) && !r->by_pairs &&
-            r->calls[0].name == name && !merges_here(r->calls))
+            r->calls[0].name == name && !merges_here(r->calls) && !r->ends)
             fail_call(r->calls, "its handle was closed, and nothing was told");
         else if (r->busy && c->loop != NULL && c->closing != NULL && r->calls[0].from == name + 1 &&
                  r->calls[0].from_own)
@@ -467,7 +469,7 @@ static void free_store(struct client *c, bool closes_first)
     c->store = NULL;
     c->store_goes = STAYS;
     for (struct running *r = c->running; r < c->running + AT_ONCE; r++)
-        if (r->busy && c->loop != NULL)
+        if (r->busy && c->loop != NULL && !r->ends)
             fail_call(r->calls, "its store was freed, and nothing was told");
     for (int name = 0; name < NAMES; name++)
         close_handle(c, name);
@@ -761,7 +763,8 @@ static hibloom_status opened(struct running *r, hibloom_status status)
         memset(h->ids, 0, sizeof h->ids);
     }
     r->told.created = status == HIBLOOM_OK && hibloom_created(h->filter);
-    if (call->reopens && status != HIBLOOM_OK)
+    r->ends = call->reopens && status != HIBLOOM_OK;
+    if (r->ends)
         close_handle(c, call->name);
     if (status == HIBLOOM_OK && near != 0 && (c->loop != NULL || !call->reopens))
         (void)!hibloom_near_cache(h->filter, c->loop != NULL ? 0 : near - 1);
