@@ -189,6 +189,7 @@ enum fate strike(struct wire *wire, const struct decision *d, struct blob key)
     world.faults++;
     world.had |= UINT64_C(1) << d->fault;
     world.struck[wire->client]++;
+    s->stood_us = net_now_us();
     world_say("FAULT %s (%s %s, call %d of client %d)", fault_names[d->fault], d->at.place, d->at.key, d->at.call,
               d->at.client);
     const bool of_sentinel = wire->server >= data_count && d->fault != FAULT_PAUSE;
@@ -209,7 +210,6 @@ enum fate strike(struct wire *wire, const struct decision *d, struct blob key)
     case FAULT_MEET: return meet(wire, d);
     case FAULT_SLOW: /* at times for so long that only a time-out helps */
         world.held_us += span;
-        servers[wire->server].stood_us = net_now_us();
         conn_stall(wire->conn, net_now_us() + ((d->arg >> 8) % 8 == 0 ? UINT64_C(100000000) : span));
         break;
     case FAULT_PIECES: wire->split = true; break;

@@ -111,7 +111,7 @@ void items_begin_life(int name)
     for (int i = 0; i < ITEMS; i++)
         n->low[i] -= (int)(items_being_removed(name) >> i & 1);
     note_spoiled(name);
-    n->full = false;
+    n->full = caused(CAUSE_CLOCK, 1); /* what had expired may be there again, as it was */
     memset(n->high, 0, sizeof n->high);
     for (const struct call *c = calls; c != NULL; c = c->next)
         if (c->name == name && (1u << c->verb & MAY_SET) != 0)

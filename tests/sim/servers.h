@@ -27,7 +27,7 @@ struct server {
     unsigned run;                     /* another one after each restart */
     uint64_t since_us, since_held_us; /* when it took the history that it has; and world.held_us then */
     uint64_t slow_us;                 /* that a connection takes */
-    uint64_t stood_us;                /* a Sentinel: when a command of it was held last, or lost */
+    uint64_t stood_us;                /* a Sentinel: when a fault struck it last */
 };
 
 extern struct server servers[SERVERS];

@@ -489,8 +489,6 @@ static void carry_out(struct wire *wire)
         if (fate == FATE_GOES_ON && servers[wire->server].up)
             execute(wire, &at, argc, argv, key);
         wire->gone |= fate == FATE_GONE;
-        if (fate == FATE_GONE && wire->server >= data_count) /* a Sentinel has not told either */
-            servers[wire->server].stood_us = net_now_us();
         world.undo_lost |= fate == FATE_GONE && strcmp(at.place, "EVAL.undo") == 0 && /* which is not sent again */
                            world.plan->client[wire->client].retry_ms == 0;
         used += len;
