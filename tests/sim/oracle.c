@@ -414,6 +414,7 @@ static bool gives_up(const struct call *c, hibloom_status status, uint64_t took_
 
     return c->verb <= VERB_LOOK && (took_ms + 1 < s->retry_ms || in_peace) && s->deadline_ms == 0 && c->times == 1 &&
            !c->by_pairs && world.starved_us[c->client] == 0 && strstr(text, "random") == NULL &&
+           strstr(text, "being closed") == NULL /* its own done has closed the handle: the words are of that */ &&
            (status == HIBLOOM_EIO || status == HIBLOOM_ETIMEDOUT ||
             (status == HIBLOOM_EUNAVAILABLE &&
              (world.plan->topology != CLUSTER || strstr(text, "take over from each other") != NULL)));
