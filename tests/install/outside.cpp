@@ -160,21 +160,26 @@ static void items_are_strings_and_ranges()
 #endif
 }
 
+/* Goes through what a range makes. */
+template <class Range, class Element> struct making {
+    using iterator_category = std::input_iterator_tag;
+    using value_type = Element;
+    using difference_type = int;
+    using pointer = void;
+    using reference = Element;
+    Range *range;
+    int i;
+    Element operator*() const { return range->make(i); }
+    making &operator++() { return ++i, *this; }
+    bool operator!=(const making &other) const { return i != other.i; }
+};
+
 /* A range that makes its strings as it goes, and one that reads them into one place. */
 struct numbered {
-    struct iterator {
-        using iterator_category = std::input_iterator_tag;
-        using value_type = std::string;
-        using difference_type = int;
-        using pointer = void;
-        using reference = std::string;
-        int i;
-        std::string operator*() const { return "https://example.org/an/item/that/is/long/" + std::to_string(i); }
-        iterator &operator++() { return ++i, *this; }
-        bool operator!=(const iterator &other) const { return i != other.i; }
-    };
-    iterator begin() const { return {0}; }
-    iterator end() const { return {100}; }
+    using iterator = making<const numbered, std::string>;
+    std::string make(int i) const { return "https://example.org/an/item/that/is/long/" + std::to_string(i); }
+    iterator begin() const { return {this, 0}; }
+    iterator end() const { return {this, 100}; }
 };
 
 struct words_of {
@@ -183,23 +188,13 @@ struct words_of {
     std::istream_iterator<std::string> end() const { return {}; }
 };
 
-/* One that shows each line in the same place. */
+/* One that shows each line in the same place, and that is not const. */
 struct shown {
-    struct iterator {
-        using iterator_category = std::input_iterator_tag;
-        using value_type = std::string_view;
-        using difference_type = int;
-        using pointer = void;
-        using reference = std::string_view;
-        char *line;
-        int i;
-        std::string_view operator*() const { return *line = char('a' + i), std::string_view(line, 1); }
-        iterator &operator++() { return ++i, *this; }
-        bool operator!=(const iterator &other) const { return i != other.i; }
-    };
+    using iterator = making<shown, std::string_view>;
     char line = 0;
-    iterator begin() { return {&line, 0}; } /* not for one that is const */
-    iterator end() { return {&line, 10}; }
+    std::string_view make(int i) { return line = char('a' + i), std::string_view(&line, 1); }
+    iterator begin() { return {this, 0}; }
+    iterator end() { return {this, 10}; }
 };
 
 static void strings_that_do_not_stay_are_kept()
