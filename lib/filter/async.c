@@ -175,8 +175,7 @@ hibloom_status hibloom_async_connect(hibloom_store **out, const char *uri, const
 
 hibloom_status hibloom_async_borrow(hibloom_store **out, struct redisAsyncContext *context, const hibloom_setup *setup)
 {
-    const int unfit = REDIS_BLOCK | REDIS_DISCONNECTING | REDIS_FREEING;
-    const bool good = context != NULL && context->err == 0 && (context->c.flags & unfit) == 0;
+    const bool good = lent_takes_commands(context) && (context->c.flags & REDIS_BLOCK) == 0;
 
     return store_make(out, good ? NULL : "not an asynchronous hiredis context that is alive", true, NULL, setup, make,
                       &(struct ends){.pipes = &lent_pipes, .theirs = context});

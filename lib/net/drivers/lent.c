@@ -102,7 +102,7 @@ static hibloom_status open_line(struct carrier *c, struct node *node, struct err
     return HIBLOOM_OK;
 }
 
-static bool takes_commands(const redisAsyncContext *context)
+bool lent_takes_commands(const struct redisAsyncContext *context)
 {
     return context != NULL && context->err == 0 && (context->c.flags & (REDIS_DISCONNECTING | REDIS_FREEING)) == 0;
 }
@@ -111,7 +111,7 @@ static bool is_alive(struct node *node)
 {
     const struct line *line = node->pipe;
 
-    return line->broken == HIBLOOM_OK && takes_commands(line->looped->theirs);
+    return line->broken == HIBLOOM_OK && lent_takes_commands(line->looped->theirs);
 }
 
 static void put(struct node *node, const char *bytes, size_t len)
@@ -122,7 +122,7 @@ static void put(struct node *node, const char *bytes, size_t len)
     while (len > 0 && line->broken == HIBLOOM_OK) {
         const size_t one = command_length(bytes, len);
         if (redisAsyncFormattedCommand(context, on_reply, line, bytes, one) != REDIS_OK)
-            line->broken = takes_commands(context) ? HIBLOOM_ENOMEM : HIBLOOM_EIO;
+            line->broken = lent_takes_commands(context) ? HIBLOOM_ENOMEM : HIBLOOM_EIO;
         line->owed += line->broken == HIBLOOM_OK;
         bytes += one;
         len -= one;
@@ -171,7 +171,7 @@ hibloom_status lent_check(struct looped *l)
 
     if (!l->store->settings->borrowed)
         return HIBLOOM_OK;
-    if (!takes_commands(context))
+    if (!lent_takes_commands(context))
         return error_set(error, HIBLOOM_EIO, "the borrowed connection is dead");
     if ((context->c.flags & (REDIS_SUBSCRIBED | REDIS_MONITORING)) != 0)
         return error_set(error, HIBLOOM_EINVAL, "the borrowed connection is subscribed, or monitoring");

@@ -36,6 +36,9 @@ extern const struct pipe_class lent_pipes; /* the caller's: lent.c */
 /* Does the caller's connection take commands, if it is borrowed? */
 hibloom_status lent_check(struct looped *);
 
+/* Is it alive, and not being ended? */
+bool lent_takes_commands(const struct redisAsyncContext *);
+
 /* It has no timer. Where calls have ended a PING is sent, and its answer tells of them. False: out of memory. */
 bool lent_begin(struct looped *);
 void lent_ring(struct looped *);
