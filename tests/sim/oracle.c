@@ -193,10 +193,10 @@ void oracle_after_loss(void)
     note_moment();
 }
 
-void oracle_forget_lost(void)
+void oracle_forget_lost(int client)
 {
     for (int i = 0; i < NAMES; i++)
-        memset(names[i].lost, 0, sizeof names[i].lost);
+        names[i].lost[client] = 0;
 }
 
 /* ---- Calls ---- */

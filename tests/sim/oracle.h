@@ -135,7 +135,7 @@ struct blob oracle_item(int item);
 void oracle_before(void);                     /* something may end a filter's life */
 void oracle_after(int who, const char *what); /* that is done */
 void oracle_after_loss(void);                 /* a server's data were replaced by older ones */
-void oracle_forget_lost(void);                /* nothing tells of what is lost by now */
+void oracle_forget_lost(int client);          /* nothing tells it of what is lost by now */
 void oracle_connects(int client);             /* anew: answers may be lost */
 
 /* A command that a server carries out for a client. */

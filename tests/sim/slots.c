@@ -123,8 +123,8 @@ static void end_move(void)
     struct slot_range *range = move.slot >= 0 ? split(move.slot) : NULL;
 
     if (range != NULL) {
-        if (moved[move.slot]) /* there and back: what was lost in between nothing tells */
-            oracle_forget_lost();
+        for (int i = 0; moved[move.slot] && i < CLIENTS; i++)
+            oracle_forget_lost(i); /* there and back: what was lost in between nothing tells */
         moved[move.slot] = true;
         range->owner = move.to;
         range->migrating = range->importing = -1;

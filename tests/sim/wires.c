@@ -14,8 +14,9 @@ static uint64_t held_until; /* some of them, at most */
 static struct {
     struct anchor seen[64]; /* in its call */
     size_t count;
-    unsigned runs[SERVERS]; /* the history that each server has shown it last, by any command, */
-    unsigned told, mapped;  /* and server 0 by INFO; a bit for each primary that a map or a redirect has named */
+    unsigned runs[SERVERS];     /* the history that each server has shown it last, by any command, */
+    unsigned told;              /* and server 0 by INFO */
+    unsigned first_map, mapped; /* a bit for each primary that its first map has named; any map, or a redirect */
     struct tries {
         uint64_t since_us, at_once_us, away_us;
         unsigned count, at_once;
@@ -316,6 +317,10 @@ static void note_server(struct wire *wire)
     if (s->primary < 0 && wire->server < data_count && !wire->mute)
         world.primary_us[wire->client] = net_now_us();
     world.connects[wire->client] = 0;
+    /* A slot may have moved to one that no map showed as an heir, and that took over before it was met: nothing tells. */
+    if (world_had(FAULT_MOVE) && met[wire->client].runs[wire->server] == 0 && s->node.branched_from != 0 &&
+        (met[wire->client].first_map >> wire->server & 1) != 0)
+        oracle_forget_lost(wire->client);
     met[wire->client].runs[wire->server] = s->node.history;
 }
 
@@ -335,6 +340,8 @@ static void note_reply(struct wire *wire, const struct command_seen *seen, struc
     for (size_t i = 0; strcmp(seen->place, "CLUSTER") == 0 && i < slots_map()->range_count; i++)
         if (slots_map()->ranges[i].owner >= 0)
             met[wire->client].mapped |= 1u << slots_map()->ranges[i].owner;
+    if (met[wire->client].first_map == 0)
+        met[wire->client].first_map = met[wire->client].mapped;
     if (strcmp(seen->place, "ROLE") == 0)
         wire->knew = servers[wire->server].primary >= 0 && !begins_with(reply, "-");
     wire->knew |= demoted && world.plan->topology == SENTINEL && seen->argc == 1 && begins_with(reply, "$");
