@@ -87,13 +87,14 @@ static void assert_used(const char *name, bool past, unsigned from, unsigned to)
     assert_in_range(percent, from, to);
 }
 
-/* The items are in one slice, or in two if a quarter of the window ended meanwhile. */
+/* The items are in one slice, or in two if a quarter of the window ended meanwhile. With another seed the estimate of one
+ * slice may pass 450, once in ten thousand. */
 static void a_window_past_its_capacity_warns_and_says_so(void **state)
 {
     struct text lines = lines_to(400);
     const char *name = TEST_NAME;
 
-    assert_warns("1\n", name, false, ARGS("add", name, "-n", "100", "-p", "0.001", "--window", "10h"));
+    assert_warns("1\n", name, false, ARGS("add", name, "-s", "capacity=100 error=0.001 window=10h seed=5eedbeef"));
     assert_warns(lines.data, name, true, ARGS("add", name));
     assert_run("1\n", 0, NULL, "items are in one slice, and it is meant for 100 (", "uniq", name);
     assert_used(name, true, 180, 450);
