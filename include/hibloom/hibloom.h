@@ -304,7 +304,7 @@ HIBLOOM_CHECKED hibloom_status hibloom_open_many(hibloom **out, hibloom_store *s
                                                  size_t n, const char *spec, hibloom_status *each);
 
 HIBLOOM_API hibloom_store *hibloom_store_of(const hibloom *filter);
-HIBLOOM_API const char *hibloom_name_of(const hibloom *filter);
+HIBLOOM_API const char *hibloom_name_of(const hibloom *filter); /* valid until close, or hibloom_replace of it */
 
 /* The canonical text of the filter's spec; hibloom_open accepts it. Valid until close or reopen. The second holds the
  * seed: never log it. "": there was no memory for it. */

@@ -73,7 +73,7 @@ struct store_class {
     hibloom_status (*items)(hibloom *, enum store_op, const hibloom_item *, size_t n, bool *answers);
     hibloom_status (*list)(hibloom_store *, const char *pattern, hibloom_list_fn *, void *data);
     /* Takes the place of `old`, a handle of what has that name now; NULL: nothing. */
-    hibloom_status (*replace)(hibloom *, const char *name, hibloom *old);
+    hibloom_status (*replace)(hibloom *, char **name, hibloom *old); /* see handle_swap_name */
     uint32_t (*count_links)(const hibloom *);
     /* A piece: at most STORE_PIECE bytes, within the bits of its key. Read copies it out. Merge sets its set bits
      * and clears none; it adds counters. */
@@ -115,12 +115,21 @@ struct hibloom {
     void *impl;    /* the store's own data of an open filter */
     char *text;    /* that it was opened with; NULL: none */
     char *said[2]; /* of hibloom_spec_of, and with the seed; NULL: nobody has asked yet */
-    char name[HIBLOOM_NAME_MAX + 1];
+    char *name;
     LIST_ENTRY(hibloom) in_store; /* if its caller has it */
     size_t group;                 /* 1 and more: number of its items' group, while a call of pairs sorts them */
     unsigned uses;                /* by calls under way: it is freed behind the last */
     size_t room;                  /* bytes of the spec; an open handle has no more than its seeds take: see spec_copy */
     struct spec spec;
 };
+
+/* It goes by the name from now on, and *name is the one of before. */
+static inline void handle_swap_name(hibloom *handle, char **name)
+{
+    char *const before = handle->name;
+
+    handle->name = *name;
+    *name = before;
+}
 
 #endif

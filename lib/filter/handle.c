@@ -20,6 +20,7 @@ void filter_free(hibloom *filter)
 {
     if (filter == NULL)
         return;
+    alloc.free(filter->name);
     free_text(filter->text);
     free_text(filter->said[0]);
     free_text(filter->said[1]);
@@ -101,13 +102,16 @@ hibloom *filter_new(hibloom_store *store, const char *name, hibloom_status *stat
     if (*status != HIBLOOM_OK)
         return NULL;
     hibloom *filter = alloc.calloc(1, sizeof *filter);
-    if (filter == NULL) {
+    char *const own = alloc_text(name);
+    if (filter == NULL || own == NULL) {
+        alloc.free(filter);
+        alloc.free(own);
         *status = error_set(&store->error, HIBLOOM_ENOMEM, "out of memory");
         return NULL;
     }
     filter->store = store;
     filter->room = sizeof filter->spec;
-    strcpy(filter->name, name);
+    filter->name = own;
     return filter;
 }
 

@@ -188,10 +188,10 @@ static void drop(struct whole *w)
 {
     whole_keep_failure(w);
     w->task.cleans = true;
-    w->naming.place = (hibloom){.store = w->asked};
-    strcpy(w->naming.place.name, w->filter->name);
-    whole_do(w, w->dump.opened ? LINKS_DROP : LINKS_DELETE, w->dump.opened ? w->filter : &w->naming.place, NULL, 0,
-             whole_fail_after_all);
+    hibloom *const filter = w->dump.opened ? w->filter : whole_new_place(w, w->filter->name);
+    w->step = whole_fail_after_all;
+    if (filter != NULL)
+        whole_do(w, w->dump.opened ? LINKS_DROP : LINKS_DELETE, filter, NULL, 0, whole_fail_after_all);
     w->judges = true;
 }
 
@@ -334,7 +334,7 @@ static void begin(struct whole *w, const struct whole_args *args)
     if (args->from != NULL && store_is_in_memory(args->from))
         whole_fail(w, HIBLOOM_ENOTSUP, "a store in memory has no filters of RedisBloom");
     w->end = end;
-    w->naming.name = args->text[0];
+    whole_begin_naming(w, args->text[0]);
     w->naming.must_be_free = true;
     w->naming.named = read_header;
     w->step = whole_open_name;

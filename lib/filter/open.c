@@ -162,6 +162,7 @@ static void exchange(hibloom *filter, hibloom *fresh)
     memcpy(old, filter, fields);
     memcpy(filter, fresh, fields);
     memcpy(fresh, old, fields);
+    handle_swap_name(filter, &fresh->name); /* hibloom_name_of has given it away */
     memcpy(&filter->spec, &fresh->spec, spec_bytes(&fresh->spec));
     if (store_is_in_memory(filter->store))
         return;

@@ -6,6 +6,7 @@
  * In memory it is one step. An earlier call whose answer was lost may have done it. Then the filter is no longer
  * under its old name and has the new one. */
 #include "filter/whole.h"
+#include "base/alloc.h"
 #include "filter/handle.h"
 
 #include <string.h>
@@ -78,14 +79,15 @@ static void judge_way(struct whole *w)
 static void remove_link(struct whole *w, uint64_t dead, whole_step *step)
 {
     struct link *link = NULL;
+    hibloom *place = whole_new_place(w, w->naming.name);
 
-    w->naming.place = (hibloom){.store = w->store};
-    strcpy(w->naming.place.name, w->naming.name);
-    if (redis_filter_make(&w->naming.place))
-        link = link_new(redis_filter_of(&w->naming.place), w->naming.taken);
+    if (place == NULL)
+        return;
+    if (redis_filter_make(place))
+        link = link_new(redis_filter_of(place), w->naming.taken);
     if (link == NULL) {
-        redis_filter_free(&w->naming.place);
-        whole_fail(w, HIBLOOM_ENOMEM, "out of memory");
+        redis_filter_free(place);
+        task_no_memory(&w->task);
         return;
     }
     w->alone = link;
@@ -170,7 +172,7 @@ static void replace(struct whole *w)
         return;
     whole_forgive(w);
     w->task.removes = false;
-    replace_begin(&w->replacement, redis_filter_of(w->filter), w->naming.name,
+    replace_begin(&w->replacement, redis_filter_of(w->filter), w->naming.name, &w->naming.spare,
                   w->naming.old != NULL ? redis_filter_of(w->naming.old) : NULL);
     whole_await(w, w->store, judge_replaced);
     w->judges = true;
@@ -189,25 +191,46 @@ static void put_in_place(struct whole *w)
     if (w->naming.old != NULL && w->naming.old->spec.window != 0) {
         fail_window(w, w->naming.name);
     } else if (store_is_in_memory(w->asked)) {
-        whole_take(w, w->asked->class->replace(w->filter, w->naming.name, w->naming.old), w->asked);
+        whole_take(w, w->asked->class->replace(w->filter, &w->naming.spare, w->naming.old), w->asked);
     } else {
         whole_reach(w, w->filter, 1, replace);
         w->judges = true;
     }
 }
 
+void whole_begin_naming(struct whole *w, const char *name)
+{
+    w->naming.name = name;
+    w->naming.spare = alloc_text(name);
+    if (w->naming.spare == NULL)
+        task_no_memory(&w->task);
+}
+
+hibloom *whole_new_place(struct whole *w, const char *name)
+{
+    hibloom_status status;
+
+    filter_free(w->naming.place);
+    w->naming.place = filter_new(w->asked, name, &status);
+    whole_take(w, status, w->asked);
+    return w->naming.place;
+}
+
 void whole_end_naming(struct whole *w)
 {
     filter_close(w->naming.old);
-    explicit_bzero(&w->naming.place, sizeof w->naming.place); /* the seeds */
+    filter_free(w->naming.place);
+    alloc.free(w->naming.spare);
 }
 
 /* It may have failed behind the replacement, since replicas lack that. Made again, it finds that done, and waits for them.
  * By the new name it would have nothing to do. And a drop would remove what is in use there. */
 static void end_replacing(struct whole *w, bool wanted)
 {
-    if (!wanted && w->filter->uses <= 1) /* this call; others go by the name that they found */
-        strcpy(w->filter->name, w->naming.before);
+    const bool renamed = w->naming.spare != NULL && strcmp(w->naming.spare, w->naming.name) != 0;
+
+    if (renamed && !wanted && w->filter->uses <= 1) /* this call; others go by the name that they found */
+        handle_swap_name(w->filter, &w->naming.spare);
     whole_end_naming(w);
 }
 
@@ -217,8 +240,7 @@ static void begin_replacing(struct whole *w, const struct whole_args *args)
 
     whole_note_filters(w, args->filter, NULL);
     w->end = end_replacing;
-    strcpy(w->naming.before, filter->name);
-    w->naming.name = args->text[0];
+    whole_begin_naming(w, args->text[0]);
     whole_take(w, filter_check_name(w->asked, w->naming.name), w->asked);
     if (filter->bare)
         whole_fail(w, HIBLOOM_ENOTSUP, "'%s': a bare bitmap is another program's", filter->name);

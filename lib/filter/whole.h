@@ -44,14 +44,14 @@ struct whole_compared {
 /* replace.c: a name is taken. */
 struct whole_naming {
     const char *name;
-    char before[HIBLOOM_NAME_MAX + 1]; /* the handle's name as the call began; of an import none */
-    bool must_be_free;                 /* else what has it gives way */
-    whole_step *named;                 /* follows once it is known what has it: */
-    hibloom *old;                      /* its handle; NULL: nothing has */
+    char *spare;       /* the same. Once the handle goes by it: its name of before. NULL: no handle gets the name */
+    bool must_be_free; /* else what has it gives way */
+    whole_step *named; /* follows once it is known what has it: */
+    hibloom *old;      /* its handle; NULL: nothing has */
     unsigned attempts;
     uint32_t taken; /* number of a link of `name`; another filter has its place: */
     uint64_t dead;  /* its id */
-    hibloom place;  /* a handle of `name`, which is not open; import.c: of a half made filter */
+    hibloom *place; /* a handle of `name`, which is not open; import.c: of a half made filter; NULL: none was needed */
 };
 
 /* import.c: the dump that is read. */
@@ -150,7 +150,9 @@ void whole_open_name(struct whole *);
 /* A step: puts w->filter in the place of w->naming.name. */
 void whole_replace(struct whole *);
 
-/* For w->end, of a replacement and of an import. */
+/* w->naming, of a replacement and of an import. The name is not copied. */
+void whole_begin_naming(struct whole *, const char *name);
 void whole_end_naming(struct whole *);
+hibloom *whole_new_place(struct whole *, const char *name); /* makes naming.place; NULL: the task has failed */
 
 #endif

@@ -320,9 +320,9 @@ static hibloom_status memory_on_links(hibloom *filter, enum links_goal goal, con
 }
 
 /* The store is one thread's while anything but a look-up is called, so this is one step. */
-static hibloom_status memory_replace(hibloom *filter, const char *name, hibloom *old)
+static hibloom_status memory_replace(hibloom *filter, char **name, hibloom *old)
 {
-    struct memory_filter *stored = filter->impl, *there = find(memory_store_of(filter), name);
+    struct memory_filter *stored = filter->impl, *there = find(memory_store_of(filter), *name);
     const hibloom_status status = guard(filter);
 
     if (status != HIBLOOM_OK)
@@ -330,8 +330,8 @@ static hibloom_status memory_replace(hibloom *filter, const char *name, hibloom 
     stored->expires_ms = old != NULL ? ((const struct memory_filter *)old->impl)->expires_ms : 0;
     if (there != NULL)
         remove_filter(there);
-    strcpy(stored->name, name);
-    strcpy(filter->name, name);
+    strcpy(stored->name, *name);
+    handle_swap_name(filter, name);
     return HIBLOOM_OK;
 }
 

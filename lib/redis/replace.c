@@ -139,7 +139,8 @@ static void take_replaced(struct talk *talk, uint32_t tag, uint32_t index, const
     } else if (r->answer >= 0) { /* the handle, as it is from now on */
         for (i = 0; i < redis_links(r->filter); i++)
             redis_link(r->filter, i)->generation = (uint64_t)r->answer;
-        strcpy(r->filter->handle->name, r->name);
+        if (strcmp(r->filter->handle->name, r->name) != 0) /* else it was done before, and is made again */
+            handle_swap_name(r->filter->handle, r->spare);
     } else if (r->answer <= NOT_WHOLE) {
         talk->task.link = redis_key_of(r->filter, (uint32_t)of_all, &i);
         guard_note_other(talk, i);
@@ -212,9 +213,10 @@ static void check(struct talk *talk, struct outbox *outbox)
         ask(talk, outbox);
 }
 
-void replace_begin(struct replacement *r, struct redis_filter *filter, const char *name, struct redis_filter *old)
+void replace_begin(struct replacement *r, struct redis_filter *filter, const char *name, char **spare,
+                   struct redis_filter *old)
 {
-    *r = (struct replacement){.filter = filter, .name = name, .old = old};
+    *r = (struct replacement){.filter = filter, .name = name, .spare = spare, .old = old};
     talk_begin(&r->talk, &filter->first, check);
     r->talk.task.adds = true; /* min_replicas: what replaces must not be forgotten alone */
 }

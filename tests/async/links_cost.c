@@ -407,7 +407,7 @@ static struct row rows[] = {
     {"window of segments, narrow proxy: failures", failures, SLICES "24 segments=3", 150, 0, 0},
     {"window of 31, narrow proxy: failures", failures, SLICES "31", 150, 0, 0},
     {"growing, drop: heap", heap_of_drop, GROWING, 0, 2 << 10, 2 << 10},
-    {"plain, handle: heap", heap_of_handle, PLAIN, 0, 1152, 1 << 10},
+    {"plain, handle: heap", heap_of_handle, PLAIN, 0, 1 << 10, 1 << 10},
     {"50 MB, whole bitmaps: heap", most_of_bitmaps, LARGE, ITEMS, 24 << 20, 24 << 20}, /* a step's bits, some buffers */
     {"50 MB, whole bitmaps: heap that stays", rest_of_bitmaps, LARGE, ITEMS, 4 << 20, 4 << 20},
 };
