@@ -547,8 +547,9 @@ HIBLOOM_CHECKED hibloom_status hibloom_positions(const char *spec, const void *i
 /* ---- Monitoring and memory ------------------------------------------------------------- */
 
 typedef struct hibloom_stats { /* since the store was made */
-    uint64_t calls;            /* on the store, those that a near cache answered, too; hibloom_connect is one */
-    uint64_t items;            /* of calls that add or ask, failed ones included */
+    uint64_t calls;            /* on the store, those that a near cache answered, too; hibloom_connect is one. Of a call
+                                  over many filters each filter is one, and of a list each page */
+    uint64_t items;            /* of calls that add, ask or remove, failed ones included */
     uint64_t commands;         /* sent; those sent again count again */
     uint64_t bytes_sent;       /* of commands */
     uint64_t bytes_received;   /* of answers; 0 on a borrowed connection of an event loop */

@@ -195,6 +195,8 @@ static void begin_part(struct part *part)
         hibloom **opened = m->opened + part->first;
         const struct links_args args = {.goal = LINKS_OPEN, .made = part->filter, .wanted = &m->wanted, .out = opened};
         status = how_links(m->work.store, &args, &how);
+    } else if (part->filter->closing) {
+        status = error_set(&m->work.store->error, HIBLOOM_ECANCELED, "the handle is being closed");
     } else {
         status = how_items(part->filter, m->op, m->items + part->first, part->n, answers, &how);
     }

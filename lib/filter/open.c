@@ -178,8 +178,11 @@ hibloom_status filter_take_over(hibloom *filter, hibloom *fresh)
 
     if (filter->near)
         status = hibloom_near_cache(fresh, filter->near_ms);
-    if (status == HIBLOOM_ENOTSUP) /* the one that is there now has none */
+    if (status == HIBLOOM_ENOTSUP) { /* the one that is there now has none; the next one may have */
+        fresh->near = true;
+        fresh->near_ms = filter->near_ms;
         status = HIBLOOM_OK;
+    }
     if (status == HIBLOOM_OK && spec_bytes(&fresh->spec) > filter->room)
         status = error_set(&filter->store->error, HIBLOOM_EMISMATCH,
                            "'%s' has a hash with many seeds now: open it with a new handle", filter->name);

@@ -171,8 +171,6 @@ static hibloom_status carry(struct work *work, struct task *task)
     struct async *async = work->async;
 
     work_accept(work);
-    if (work->filter != NULL && work->filter->closing) /* a part of a call over many */
-        task_fail(task, HIBLOOM_ECANCELED, "the handle is being closed");
     events_begin(c, &work->call, task);
     if (async == NULL)
         return HIBLOOM_OK;

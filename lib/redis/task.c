@@ -259,9 +259,14 @@ bool task_may_redo(const struct task *task, bool replicated)
     return task->redo != NULL && (replicated || task->link->spec->counters == 0);
 }
 
+static bool is_of(const struct link *link, const hibloom *handle)
+{
+    return link != NULL && link->of != NULL && link->of->handle == handle;
+}
+
 bool task_is_of(const struct task *task, const hibloom *handle)
 {
-    return task->link != NULL && task->link->of->handle == handle;
+    return is_of(task->link, handle) || is_of(task->from, handle);
 }
 
 void task_end(struct task *task)

@@ -1,5 +1,6 @@
 /* One call over many filters on a loop: its answers, and one that is gone. One that is closed meanwhile is simulated. */
 #include "loops/subject.h"
+#include "base/store.h"
 
 enum { FILTERS = 500 };
 
@@ -67,6 +68,40 @@ static void one_that_is_gone_fails_alone(void **state)
     }
 }
 
+static struct outcome later;
+
+static void add_pairs(hibloom_status status, void *closed)
+{
+    on_done(status, closed);
+    status = hibloom_async_add_pairs(pairs, 2, answers, each, on_done, &later);
+    if (store_is_in_memory(async))
+        later = (struct outcome){status, 1}; /* it ends at once, so it is refused */
+    else
+        assert_ok(status, async);
+}
+
+/* Also of a call that begins as the handle's pending ones are canceled. */
+static void a_handle_that_is_being_closed_takes_no_pair(void **state)
+{
+    for (int memory = 0; memory < 2; memory++) {
+        struct outcome closed = {0};
+        bool found;
+
+        *state = memory ? "memory:" : NULL;
+        open_all(state);
+        later = (struct outcome){0};
+        assert_ok(hibloom_async_contains(filters[0], "x", 1, &found, add_pairs, &closed), async);
+        hibloom_close(filters[0]);
+        filters[0] = NULL;
+        assert_int_equal(closed.status, HIBLOOM_ECANCELED);
+        await(loop, &later);
+        assert_int_equal(later.status, HIBLOOM_ECANCELED);
+        assert_int_equal(each[0], HIBLOOM_ECANCELED);
+        assert_int_equal(each[1], HIBLOOM_OK);
+        close_all();
+    }
+}
+
 static void a_refused_call_calls_nothing(void **state)
 {
     struct outcome never = {0};
@@ -89,6 +124,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_that_is_gone_fails_alone),
+        cmocka_unit_test(a_handle_that_is_being_closed_takes_no_pair),
         cmocka_unit_test(a_refused_call_calls_nothing),
     };
 

@@ -132,7 +132,8 @@ bool call_hold(struct carrier *c, struct call *call, const struct pause *pause)
 
 void call_begin_wait(struct carrier *c, struct call *call)
 {
-    begin_retries(c, call);
+    if (c->settings->options.retry_ms != 0) /* else it has failed of nothing, and has its first try */
+        begin_retries(c, call);
     call->waited = true;
 }
 
