@@ -5,7 +5,7 @@
  * hibloom_close, hibloom_store_free and all others without a round trip serve them, too. The wrong kind of call is
  * ENOTSUP, and hibloom_store_error names the right one.
  *
- *  - If a call returns HIBLOOM_OK, it is accepted: `done` is called once, later, by the loop, never inside the call.
+ *  - If a call returns HIBLOOM_OK, it is accepted: `done` is called once, later, by the loop, never inside that call.
  *    If it returns another status, it is refused: nothing happens later, and `done` is not called.
  *  - Result pointers belong to the caller. They must stay valid until done, and are written only if the status is OK, or
  *    that of `each`. Items, names, specs and paths are copied.
@@ -142,8 +142,8 @@ HIBLOOM_CHECKED hibloom_status hibloom_async_replace(hibloom *filter, const char
 HIBLOOM_CHECKED hibloom_status hibloom_async_list(hibloom_store *store, const char *pattern, hibloom_list_fn *each,
                                                   void *each_data, hibloom_done_fn *done, void *data);
 
-/* The other filter, or the store of the dump, may be on the same loop's store or in memory. The loop waits for one
- * whose calls wait, and for files. Close no filter of another store while it is in use here. */
+/* The other filter, or the store of the dump, may be on the same loop's store or in memory. A store whose calls wait
+ * stops the loop meanwhile, and so do files. Close no filter of another store while it is in use here. */
 HIBLOOM_CHECKED hibloom_status hibloom_async_merge(hibloom *into, hibloom *from, hibloom_done_fn *done, void *data);
 HIBLOOM_CHECKED hibloom_status hibloom_async_compare(hibloom *a, hibloom *b, hibloom_comparison *out, size_t size,
                                                      hibloom_done_fn *done, void *data);

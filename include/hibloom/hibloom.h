@@ -3,13 +3,15 @@
  * Conventions, stated once:
  *  - A function that can fail returns a hibloom_status; 0 is HIBLOOM_OK.
  *  - Results come through pointers and are written only on HIBLOOM_OK. The exceptions are the store of a function that
- *    connects or borrows, `each` and what it stands for, and a buffer for a text: a failure may leave a part there.
+ *    connects or borrows, `each` with the answers or handles beside it, and a buffer for a text, which may hold a part.
  *  - Free and close functions accept NULL. Any other pointer must be valid, unless its function says what NULL means.
  *  - Texts, names and items are copied.
- *  - A store and its filters serve one thread at a time. After a fork only one process may use them. Different stores
- *    are independent. On a memory store any number of threads may look up at once, if none calls anything else. So a
- *    look-up there leaves no words for hibloom_store_error.
- *  - The library does not print, exit, or change signal handlers or the locale. It raises no SIGPIPE.
+ *  - A store and its filters serve one thread at a time. Different stores are independent. On a memory store any number
+ *    of threads may look up at once, if none calls anything else. So a look-up there leaves no words for
+ *    hibloom_store_error. After a fork only one process may use them. The other one may free what is on no loop:
+ *    that sends nothing.
+ *  - The library does not print, exit, or change signal handlers or the locale. It raises no SIGPIPE. A signal ends no
+ *    call; hibloom_store_deadline does.
  *  - An item is any bytes with a length. Its data may be NULL if its length is 0.
  *  - The library fills structs of 8-byte fields. The caller passes their size: min(size, its own) bytes are filled, the
  *    rest becomes zero. Times are in milliseconds. 1 MB is 2^20 bytes, but in rates 10^6.
@@ -93,8 +95,7 @@ HIBLOOM_API const char *hibloom_strerror(hibloom_status status);
 /* ---- Store: where bits live ----------------------------------------------- */
 
 typedef enum hibloom_log_level {
-    HIBLOOM_LOG_ERROR = 0,   /* a call failed, and was not refused at once; the next ones tell nothing if their words
-                                are the same */
+    HIBLOOM_LOG_ERROR = 0,   /* a call failed, and was not refused at once; the same words in a row are told once */
     HIBLOOM_LOG_WARNING = 1, /* a connection was lost, a server restarted, a call is tried again */
     HIBLOOM_LOG_INFO = 2     /* a connection was made, a slot map was read */
 } hibloom_log_level;
@@ -251,8 +252,8 @@ HIBLOOM_API void hibloom_store_free(hibloom_store *store);
  * The library does not notice altered bits, or an older copy that is put back by hand.
  *
  * Round trips are given for a filter of one link. Items are asked of all links of a growing filter or a window at once.
- * Other calls take as many for each link, and one more. To make or remove it takes up to four more for each. 128 keys
- * count as 16 MB.
+ * Other calls take as many for each link, and one more. To make or remove the filter takes up to four more for each
+ * link. Where 16 MB count, so do 128 keys.
  *
  * The functions below also return ENOMEM, EIO, ETIMEDOUT, ESERVER, EPROTO, EUNAVAILABLE and EDENIED. */
 
@@ -368,11 +369,11 @@ HIBLOOM_CHECKED hibloom_status hibloom_contains_pairs(const hibloom_pair *pairs,
 /* Keeps for this handle which bits are known to be set: by its adds, and by its look-ups that say "maybe". An item that
  * is known to be in then costs no command: look-ups find it, and adds do not send it and say "not new". With
  * min_replicas adds send it. "No" always comes from the server. With an age of 0 each call asks the server, in one round
- * trip, and all answers are as without the cache. Only the loss of a link without the item may be met later. With another
- * age a call asks if the last question is older than that. So an answer may be that old. A filter that was cleared,
- * dropped or replaced, or whose server is down, may still say "maybe". Nor is a known item sent: if somebody has
- * cleared the filter within that age, the add is lost with it. After a clear, an error or a new connection all is
- * forgotten. The option near limits the memory of all filters of a store. On a borrowed connection call this again
+ * trip, and all answers are as without the cache. But if another link is lost than the one that has the item, a known
+ * item may be "maybe" for longer. With another age a call asks if the last question is older than that. So an answer
+ * may be that old. A filter that was cleared, dropped or replaced, or whose server is down, may still say "maybe". Nor
+ * is a known item sent: if somebody has cleared the filter within that age, the add is lost with it. After a clear, an
+ * error or a new connection all is forgotten. The option near limits the memory of all filters of a store. On a borrowed connection call this again
  * after each reconnect, and everywhere after an older copy was put in place by hand. Called again, it begins empty.
  * It does so after hibloom_reopen, too, and stays on until the handle is closed. ENOTSUP: a bare bitmap, a counting
  * filter or a window. A memory store needs none: OK, and nothing changes. No I/O. */
@@ -403,8 +404,8 @@ HIBLOOM_CHECKED hibloom_status hibloom_get_info(hibloom *filter, hibloom_info *o
 HIBLOOM_CHECKED hibloom_status hibloom_clear(hibloom *filter);
 
 /* The filter is removed after `ms`; 0: never. Key 0 has `ms`; the others have a second more, and get it before. A call
- * that fails may hold for a part of the keys, and so may the last of two at once: call again, behind a repair if a key
- * is lost. The same holds for repair and growth at that moment. ERANGE: more than 2^50.
+ * that fails may hold for a part of the keys. If two clients call at once, keys may have either time; so it is beside
+ * repair and growth. Call again then, behind a repair if a key is lost. ERANGE: more than 2^50.
  * Round trips: one; of several keys two, and one for each 16 MB beyond the first. */
 HIBLOOM_CHECKED hibloom_status hibloom_expire(hibloom *filter, uint64_t ms);
 

@@ -199,8 +199,9 @@ static hibloom_status guard(hibloom *filter)
     if (status == HIBLOOM_OK)
         return status;
     return fail(filter, status,
-                status == HIBLOOM_ENOTFOUND ? "was dropped or has expired; open it again to make a new one"
-                                            : "was dropped or has expired, and is a new filter now; open it again");
+                status == HIBLOOM_ENOTFOUND
+                    ? "was dropped or has expired; hibloom_reopen can make a new one"
+                    : "was dropped or has expired, and is a new filter now; call hibloom_reopen");
 }
 
 /* ---- Bits ----------------------------------------------------------------- */

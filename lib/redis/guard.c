@@ -261,7 +261,9 @@ static void take_finding(struct talk *talk, uint32_t tag, uint32_t index, const 
 
 static const struct failure
     anew = {.status = HIBLOOM_EMISMATCH,
-            .words = "was removed and made anew, or replaced, since this handle opened it: open it again"},
+            .words =
+                "was removed and made anew, or replaced, since this handle opened it: call hibloom_reopen, then add "
+                "again what you had added"},
     removed = {.status = HIBLOOM_ENOTFOUND, .words = "is being removed"},
     absent = {.status = HIBLOOM_ENOTFOUND,
               .words = "is not there: dropped, deleted, evicted, expired, or lost in a restart; hibloom_reopen can "
@@ -271,8 +273,8 @@ static const struct failure
                      "is no filter any more: it was overwritten, or lost, and what is there came since; if another "
                      "program has made it, delete the key by hand, or choose another name"},
     altered = {.status = HIBLOOM_ECORRUPT,
-               .words = "was altered: what follows its bits is not what was created; open it again, and if that fails, "
-                        "too, delete the key"},
+               .words = "was altered: what follows its bits is not what was created; call hibloom_reopen, and if that "
+                        "fails, too, delete the key"},
     back = {.status = HIBLOOM_EUNAVAILABLE,
             .words = "was not where it was asked for, and is whole where its slot is now: call again"};
 
@@ -298,11 +300,10 @@ void guard_fail_link(struct task *task, const char *link)
 {
     const char *name = task->link->of->handle->name;
 
-    task_fail(
-        task, HIBLOOM_ECORRUPT,
-        "'%s', a further link of '%s', is lost, or something else is in its place: open the filter again. If that "
-        "fails, too, drop '%s' (hibloom_drop; without a handle hibloom_drop_by_name), and fill it again",
-        link, name, name);
+    task_fail(task, HIBLOOM_ECORRUPT,
+              "'%s', a further link of '%s', is lost, or something else is in its place: call hibloom_reopen. If that "
+              "fails, too, drop '%s' (hibloom_drop; without a handle hibloom_drop_by_name), and fill it again",
+              link, name, name);
 }
 
 static const struct finding *root_of(const struct talk *talk)
@@ -360,7 +361,7 @@ static void judge_several(struct talk *talk, const char *key)
     else if (!is_back(talk))
         task_fail(task, HIBLOOM_ECORRUPT,
                   "'%s', one of the keys of '%s', was lost, or lost and made anew: hibloom_repair makes lost keys "
-                  "anew, empty; then open the filter again",
+                  "anew, empty; then call hibloom_reopen",
                   key, task->link->of->handle->name);
 }
 

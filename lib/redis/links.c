@@ -651,10 +651,7 @@ static void link_repaired(struct links *l)
         run_root(l);
     } else if (l->task.status == HIBLOOM_ENOTFOUND) {
         l->task.status = HIBLOOM_OK;
-        task_fail(
-            &l->task, HIBLOOM_ECORRUPT,
-            "'%s', a further link of '%s', is lost as a whole, which no repair mends: delete '%s', and fill it anew",
-            link_name(l->link, LINK_NAME), l->filter->handle->name, l->filter->handle->name);
+        guard_fail_link(&l->task, link_name(l->link, LINK_NAME));
     }
 }
 
