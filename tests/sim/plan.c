@@ -308,6 +308,8 @@ static void draw_steps(struct plan *p, struct draw *d, uint64_t often, bool larg
                                         : ONE_OF(d, 1000, 120001, 500000, 1000001, 2500000); /* odd: a loop goes on */
         if (s->verb <= VERB_LOOK && plan_chance(p, p->step_count, BY_PAIRS) % (p->names > 1 ? 2 : 4) == 0)
             s->arg += BY_PAIRS;
+        else if (p->client[s->client].loop && s->verb <= VERB_REMOVE && plan_chance(p, p->step_count, SHARED) % 16 == 0)
+            s->items = 0; /* its filter alone is asked for (async.h) */
         if (s->verb == VERB_MERGE && s->times == 1 && plan_chance(p, p->step_count, MERGED_HERE) % 2 == 0)
             s->times = plan_chance(p, p->step_count, MERGED_STORED) % (p->kin != 0 ? 1 : 4) == 0 ? MERGED_STORED
                                                                                                  : MERGED_HERE;
