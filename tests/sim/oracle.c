@@ -470,7 +470,8 @@ void oracle_end(struct call *c, hibloom_status status, const bool *answers, cons
     if (took_ms > bound_ms(c))
         fail_call(c, "it took %llu ms", (unsigned long long)took_ms);
     /* Its answer was lost, and it is sent again: that shows that it was carried out (docs/format.md, 14). */
-    if (loses_handle(status) && c->placed != 0 && c->placed == oracle_root(c->name) && !commands_may_be_late() &&
+    if ((loses_handle(status) || (status == HIBLOOM_ELOST && world.plan->client[c->client].min_replicas == 0)) &&
+        c->placed != 0 && c->placed == oracle_root(c->name) && !commands_may_be_late() &&
         world.plan->client[c->client].loop == 0 /* two calls of a loop make one filter */ &&
         !world.stale[c->client] /* a server that was cut off may have another one by then */)
         fail_call(c, "what replaces '%s' is in its place, and the call says: %s", oracle_name(c->name), text);
