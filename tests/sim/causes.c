@@ -40,19 +40,14 @@ static bool finds_no_other(const struct call *c)
                0; /* bits of one that stands still stay */
 }
 
-/* The source of a merge, which connects for it. */
-static bool by_second_store(const struct call *c)
-{
-    return c->from != 0 && !c->from_own;
-}
-
 bool has_cause(const struct call *c, hibloom_status status)
 {
     const uint64_t since = c->begun_us - 10000000; /* of calls before, too: a connection, a half-done step */
     const struct client_settings *s = &world.plan->client[c->client];
     const struct kind *kind = kind_of(c->name);
     /* Who has lost the master needs Sentinels, whose faults are no cause for others. */
-    const bool left = world.left_us[c->client] >= since || world.starved_us[c->client] >= since || by_second_store(c);
+    const bool left = world.left_us[c->client] >= since || world.starved_us[c->client] >= since ||
+                      (c->from != 0 && !c->from_own); /* it connects to its source */
     const bool connection = (left && world.plan->topology == SENTINEL) || caused(CAUSE_CONNECTION, since) ||
                             caused(CAUSE_RESTART, since);
     const bool busy =
@@ -68,6 +63,10 @@ bool has_cause(const struct call *c, hibloom_status status)
                       (caused(CAUSE_SLOTS, 1) && (caused(CAUSE_CONNECTION, 1) || world.left_us[c->client] != 0 ||
                                                   world.plan->spare > 0 || world.plan->holes));
     const bool others = life || c->raw_at_begin != 0 || caused(CAUSE_KILL, 1) || connection; /* have begun something */
+    const struct filter_seen *seen = &names[c->name].seen;
+    const bool goes = seen->links > 0 && seen->link[0].root.state == 'x'; /* it is being removed */
+    const bool is_whole = c->alone && c->raw_at_begin == (int)seen->status && c->handle != 0 &&
+                          (goes || (seen->status == 0 && !names[c->name].unclean)) && !world.stale[c->client];
 
     if (loses_handle(status) && shares(c) && (!c->alone || names[c->name].unclean))
         return true; /* another one has put it there */
@@ -109,8 +108,8 @@ bool has_cause(const struct call *c, hibloom_status status)
                (merges_here(c) && (commands_may_be_late() || world_had(FAULT_CUT_INSIDE) || world_had(FAULT_SLOW) ||
                                    somebody_may_remove(c->name)));
     case HIBLOOM_ECORRUPT: /* a removal that was cut may have taken a link of which no root tells yet; or a key, if it is full */
-        return ((life || caused(CAUSE_CLOCK, 1)) && some_key_may_go(c->name)) ||
-               ((kind->growing || kind->window || caused(CAUSE_REFUSAL, 1)) &&
+        return ((life || caused(CAUSE_CLOCK, 1)) && some_key_may_go(c->name) && !(is_whole && c->handle_gone)) ||
+               ((kind->growing || kind->window || caused(CAUSE_REFUSAL, 1)) && !is_whole &&
                 (names[c->name].did & (1u << VERB_DROP | 1u << VERB_DELETE)) != 0);
     case HIBLOOM_EBUSY: /* of a window: it tries 20 times, each as a period has passed, or a slice was cleared */
         if (kind->window && world.plan->topology != CLUSTER && c->verb <= VERB_LOOK && c->verb != VERB_OPEN && !life &&
@@ -144,7 +143,7 @@ bool has_cause(const struct call *c, hibloom_status status)
 uint64_t bound_ms(const struct call *c)
 {
     const struct client_settings *s = &world.plan->client[c->client];
-    const uint64_t deadline_ms = world.settled || by_second_store(c) ? 0 : s->deadline_ms; /* these have none */
+    const uint64_t deadline_ms = world.settled || (c->from != 0 && !c->from_own) ? 0 : s->deadline_ms; /* without one */
     const uint64_t held_ms = (world.held_us - c->held_us) / 1000;
     /* On a loop a WAIT for other calls comes before its answers. A filter that is nearly full takes items one by one. */
     const uint64_t steps = 20 + 2 * c->times * (uint64_t)__builtin_popcount(c->items);
