@@ -74,6 +74,7 @@ struct call {
     unsigned proofs;         /* how often a primary's root has shown that, since the write before; */
     bool wrote;              /* and it has written since */
     bool set;                /* a command of it that sets bits was carried out */
+    uint64_t connected_us;   /* when its client has connected in it, to the only server; 0: it has not */
     uint64_t touched_us;     /* when the write in front of its WAIT was last carried out; 0: it was not */
     unsigned scanned;        /* the run of a server that gave it the last cursor; */
     bool torn;               /* and it has gone on with that at another one */

@@ -40,7 +40,10 @@ void oracle_connects(int client)
 {
     served[client].connected = true;
     for (struct call *c = calls; c != NULL; c = c->next)
-        c->without &= c->client != client;
+        if (c->client == client) {
+            c->without = false;
+            c->connected_us = world.plan->topology == STANDALONE && !world.plan->client[client].loop ? net_now_us() : 0;
+        }
 }
 
 /* Which key of the name's first link it is; -1: none. */
@@ -122,7 +125,7 @@ static void writes(int client, struct blob key, uint64_t sent_us)
         const uint64_t shown = n->shown_us[client];
         const uint64_t since = shown < c->begun_us && world.redirected_us[client] >= c->begun_us ? c->begun_us : shown;
         if (!caused(CAUSE_LOSS, c->begun_us) && !world.misled[client] && world.struck[client] <= c->struck + 1 &&
-            c->proofs < 2 && world.plan->latency_us < FAR_US && sent_us > since + 110000)
+            c->proofs < 2 && world.plan->latency_us < FAR_US && (sent_us > since + 110000 || shown < c->connected_us))
             fail_call(c, "it sets bits in '%s', which it has not seen for %u ms", oracle_name(c->name),
                       (unsigned)((sent_us - shown) / 1000));
         c->wrote = true;
@@ -236,6 +239,20 @@ static void check_merge(const struct command_seen *seen, struct blob now)
         oracle_fail("%s of client %d changes a key of another epoch", seen->place, seen->client);
 }
 
+/* A link that has lost a key is made whole by hibloom_repair alone, once the one before tells of it (docs/format.md, 15). */
+static void check_listed(const struct command_seen *seen, const char *number)
+{
+    const size_t before = number != NULL ? strtoul(number + 2, NULL, 10) - 1 : READER_LINKS;
+    const struct filter_seen *filter = &names[name_of_key(seen->key)].seen;
+    const struct blob *root = before < filter->links ? world_fetch(NULL, key_of(&filter->link[before], 0)) : NULL;
+    bool repairs = false;
+
+    for (const struct call *c = calls; c != NULL; c = c->next)
+        repairs |= c->client == seen->client && c->verb == VERB_REPAIR;
+    if (!repairs && root != NULL && reader_state_at(*root, filter->link[before].root.at) == 'g')
+        oracle_fail("client %d lists another key of a link that is in use", seen->client);
+}
+
 static void check_change(const struct command_seen *seen, struct blob reply)
 {
     const struct blob was = seen->was;
@@ -263,8 +280,13 @@ static void check_change(const struct command_seen *seen, struct blob reply)
     if (is_script(seen, "swap") && seen->argv[10].bytes[0] == 'x' && !blob_equals(now, was) && seen->denied != NULL &&
         strcmp(seen->denied, "unlink") == 0)
         oracle_fail("client %d marks a filter as removing, and may remove no key", seen->client);
+    if (is_script(seen, "swap") && seen->argv[8].len == ID_DIGITS && seen->is_truth && name_of_key(seen->key) >= 0 &&
+        !blob_equals(now, was))
+        check_listed(seen, memmem(seen->key.bytes, seen->key.len, ":+", 2));
     if (is_script(seen, "slice"))
         windows_check_slice(seen, now, reply.bytes[0] == '$');
+    if (is_script(seen, "merge") && now.len != was.len)
+        oracle_fail("%s of client %d gives a key another length", seen->place, seen->client);
     if (is_script(seen, "merge") && seen->argc == 10) /* it keeps the bits before, and names an epoch */
         check_merge(seen, now);
     if (seen->foreign && !blob_equals(now, was))
@@ -280,13 +302,6 @@ static void check_make(const struct command_seen *seen, struct blob reply)
             c->crossed |= c->name == name_of_key(seen->key);
 }
 
-/* Whatever the command is, so a pipeline as a whole. */
-static bool refuses_for_now(struct blob reply)
-{
-    return reply.len > 8 && (memcmp(reply.bytes, "-LOADING", 8) == 0 || memcmp(reply.bytes, "-BUSY", 5) == 0 ||
-                             memcmp(reply.bytes, "-CLUSTER", 8) == 0);
-}
-
 void oracle_after_command(struct command_seen *seen, struct blob reply)
 {
     struct blob room;
@@ -297,7 +312,9 @@ void oracle_after_command(struct command_seen *seen, struct blob reply)
         check_make(seen, reply);
     if (world_strangers_at(seen->server, seen->strangers > 0 ? seen->argc : 0, seen->argv) < seen->strangers)
         oracle_fail("%s of client %d takes a string that somebody else has put there", seen->place, seen->client);
-    if (is(seen, "GETRANGE") && refuses_for_now(reply))
+    if (is(seen, "GETRANGE") && reply.len > 8 && /* whatever the command is: so a pipeline as a whole */
+        (memcmp(reply.bytes, "-LOADING", 8) == 0 || memcmp(reply.bytes, "-BUSY", 5) == 0 ||
+         memcmp(reply.bytes, "-CLUSTER", 8) == 0))
         for (struct call *c = calls; c != NULL; c = c->next)
             c->refused |= is_add(c) && c->client == seen->client && c->name == name_of_key(seen->key);
     for (struct call *c = is(seen, "SCAN") && seen->connected && !seen->mute ? calls : NULL; c != NULL; c = c->next) {
