@@ -373,10 +373,10 @@ HIBLOOM_CHECKED hibloom_status hibloom_contains_pairs(const hibloom_pair *pairs,
  * item may be "maybe" for longer. With another age a call asks if the last question is older than that. So an answer
  * may be that old. A filter that was cleared, dropped or replaced, or whose server is down, may still say "maybe". Nor
  * is a known item sent: if somebody has cleared the filter within that age, the add is lost with it. After a clear, an
- * error or a new connection all is forgotten. The option near limits the memory of all filters of a store. On a borrowed connection call this again
- * after each reconnect, and everywhere after an older copy was put in place by hand. Called again, it begins empty.
- * It does so after hibloom_reopen, too, and stays on until the handle is closed. ENOTSUP: a bare bitmap, a counting
- * filter or a window. A memory store needs none: OK, and nothing changes. No I/O. */
+ * error or a new connection all is forgotten. The option near limits the memory of all filters of a store. On a
+ * borrowed connection call this again after each reconnect, and everywhere after an older copy was put in place by
+ * hand. Called again, it begins empty. It does so after hibloom_reopen, too, and stays on until the handle is closed.
+ * ENOTSUP: a bare bitmap, a counting filter or a window. A memory store needs none: OK, and nothing changes. No I/O. */
 HIBLOOM_CHECKED hibloom_status hibloom_near_cache(hibloom *filter, uint64_t max_age_ms);
 
 /* ---- Life ----------------------------------------------------------------------- */
