@@ -29,15 +29,14 @@ void life_remove_keys(struct talk *talk, struct outbox *outbox)
     struct life *life = life_of(talk);
     const struct link *link = talk->task.link;
     const uint64_t id = link->keys[0].id;
-    const bool marked = life->root_state == RECORD_REMOVING;
 
     if (life->removing.has_links && life->unlinked_chain != id) {
         life->chain = id;
         return;
     }
     if (!link_next_step(link, &life->range)) {
-        if (!link->bare) /* a root that was not marked goes by its id */
-            life_ask_unlink(life, outbox, 0, !marked, marked ? "x" : "");
+        if (!link->bare) /* also if a server has forgotten the mark, since its keys are gone */
+            life_ask_unlink(life, outbox, 0, true, "");
         talk_then(talk, life_take_unlinked, judge_removed);
         return;
     }
