@@ -151,6 +151,10 @@ void check_left(const struct call *c, bool unclean)
         !commands_may_be_late() /* else other keys may go first */ &&
         world.plan->latency_us != FAR_US /* or meanwhile */)
         fail_call(c, "'%s' was repaired, but is damaged", oracle_name(c->name));
+    const bool removes = c->alone && (c->verb == VERB_DROP || c->verb == VERB_DELETE);
+    if (removes && !bare && c->handle != 0 && n->there == c->handle && !world.stale[c->client] &&
+        !caused(CAUSE_LOSS, world.primary_us[c->client]) /* behind its last command */)
+        fail_call(c, "'%s' was removed, but its root is there", oracle_name(c->name));
     if (bare || caused(CAUSE_KEYS, 1) || caused(CAUSE_LOSS, 1) || caused(CAUSE_KILL, 1) || world.stale[c->client])
         return;
     if (c->alone && !unclean && c->verb == VERB_CLEAR && n->seen.status == 0 &&
@@ -158,7 +162,6 @@ void check_left(const struct call *c, bool unclean)
         fail_call(c, "'%s' was cleared, but items are in", oracle_name(c->name));
     if (c->alone && !unclean && !n->unclean && c->verb == VERB_REMOVE && n->seen.status == 0 && items_stay(c) != 0)
         fail_call(c, "items of '%s' were removed, but are in", oracle_name(c->name));
-    const bool removes = c->alone && (c->verb == VERB_DROP || c->verb == VERB_DELETE);
     const bool grows_late = kind_of(c->name)->growing && /* what takes a further link away again */
                             (commands_may_be_late() || world.undo_lost);
     if (removes && !n->unclean && !grows_late && !links_may_outlive(c->name) &&
