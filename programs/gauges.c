@@ -35,7 +35,7 @@ struct gauges_row {
 };
 
 /* name="seen",kind="plain". A label is UTF-8, and the name of a key is any bytes. A byte that is part of no character
- * becomes \xNN. NULL: no memory. */
+ * becomes U+FFFD and its value, so no escaped name is the same. NULL: no memory. */
 static char *make_labels(const char *name, const char *kind)
 {
     char *labels = malloc(5 * strlen(name) + strlen(kind) + sizeof "name=\"\",kind=\"\""), *out = labels;
@@ -47,7 +47,7 @@ static char *make_labels(const char *name, const char *kind)
     for (const char *p = name; *p != '\0'; p += len > 0 ? len : 1) {
         len = json_character_length((const unsigned char *)p);
         if (len == 0)
-            out += sprintf(out, "\\\\x%02x", (unsigned char)*p);
+            out += sprintf(out, "\xef\xbf\xbd%02x", (unsigned char)*p);
         else if (*p == '\n')
             out += sprintf(out, "\\n");
         else

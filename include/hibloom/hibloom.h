@@ -343,10 +343,10 @@ HIBLOOM_CHECKED hibloom_status hibloom_contains(hibloom *filter, const void *ite
 HIBLOOM_CHECKED hibloom_status hibloom_remove(hibloom *filter, const void *item, size_t len, bool *was_in);
 
 /* The same for n items in order. is_new and was_in may be NULL; else they, and found, have room for n. An item that
- * comes twice is new once. Answers are written only if the whole call is OK. With n = 0 nothing is sent, so OK says
- * nothing about the filter. Round trips: as for one item, and one for each further 64 KB of commands. In a growing
- * filter an add begins anew behind each count. Large calls go by whole bitmaps where that costs the server less;
- * docs/performance.md says when, and how much memory it takes. */
+ * comes twice is new once, unless an answer is lost. Answers are written only if the whole call is OK. With n = 0
+ * nothing is sent, so OK says nothing about the filter. Round trips: as for one item, and one for each further 64 KB of
+ * commands. In a growing filter an add begins anew behind each count. Large calls go by whole bitmaps where that costs
+ * the server less; docs/performance.md says when, and how much memory it takes. */
 HIBLOOM_CHECKED hibloom_status hibloom_add_many(hibloom *filter, const hibloom_item *items, size_t n, bool *is_new);
 HIBLOOM_CHECKED hibloom_status hibloom_contains_many(hibloom *filter, const hibloom_item *items, size_t n, bool *found);
 HIBLOOM_CHECKED hibloom_status hibloom_remove_many(hibloom *filter, const hibloom_item *items, size_t n, bool *was_in);

@@ -77,7 +77,8 @@ bool bulk_gave_way(const struct bulk *bulk)
     const struct task *task = &bulk->task;
 
     return task->status == HIBLOOM_ENOMEM ||
-           (bulk->op != STORE_LOOK && (task->status == HIBLOOM_EDENIED || refusal_is_of_size(task->refusal)));
+           (bulk->op != STORE_LOOK && (task->status == HIBLOOM_EDENIED || refusal_is_of_size(task->refusal) ||
+                                       transfer_gave_up(&bulk->transfer)));
 }
 
 /* At the end of a group: what an earlier sending merged is near, too. The answer has the key's trailer, and a loss changes

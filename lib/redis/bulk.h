@@ -32,8 +32,8 @@ bool bulk_can(const struct link *);
 /* Is it less work to read or merge bitmaps for n items than to send `sent` of them? */
 bool bulk_pays(enum store_op, const struct link *, size_t n, double sent);
 
-/* It has failed, for a reason that does not concern commands: the user may not merge, a slot moves, or memory for
- * bitmaps is missing, here or at the server. */
+/* It has failed, for a reason that does not concern commands: the user may not merge, a slot moves, memory for bitmaps is
+ * missing, here or at the server, or connections are lost too often for something so large. */
 bool bulk_gave_way(const struct bulk *);
 
 /* If an add that asks for is_new fails half-way, `yes` has the new items of the keys that it came to. */

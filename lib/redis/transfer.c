@@ -300,6 +300,11 @@ static void judge_answer(struct talk *talk, struct outbox *outbox)
     }
 }
 
+bool transfer_gave_up(const struct transfer *transfer)
+{
+    return transfer->tries > TRIES;
+}
+
 bool transfer_may_be_done(const struct transfer *transfer)
 {
     return transfer->answer == 's' || transfer->answer == 'd' || transfer->repeated || transfer->sent_again;

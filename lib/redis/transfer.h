@@ -50,5 +50,6 @@ void transfer_begin_merge_within(struct transfer *, struct link *into, struct li
 
 /* It has failed: may the bits of a whole key be set all the same? Rule "refused". */
 bool transfer_may_be_done(const struct transfer *);
+bool transfer_gave_up(const struct transfer *); /* what it had sent was lost each time */
 
 #endif

@@ -114,7 +114,8 @@ static void gauges_say_what_list_says(void **state)
     assert_sample(said, "hibloom_filter_error_ratio{name=\"two\",kind=\"plain\"} 0.00390625");
     assert_non_null(strstr(said, "hibloom_filter_time_to_live_seconds{name=\"two\",kind=\"plain\"} 49"));
     assert_null(strstr(said, "hibloom_filter_time_to_live_seconds{name=\"grows\""));
-    assert_sample(said, "hibloom_filter_links{name=\"a\\\"b\\\\c\\nd\\\\xff\xc3\xa9\",kind=\"plain\"} 1");
+    assert_sample(said, "hibloom_filter_links{name=\"a\\\"b\\\\c\\nd\xef\xbf\xbd"
+                        "ff\xc3\xa9\",kind=\"plain\"} 1");
     assert_null(strstr(said, "hibloom_filter_used_ratio{name=\"grows\""));
     assert_null(strstr(said, "hibloom_filter_used_ratio{name=\"a"));
     assert_sample(said, "hibloom_filter_used_ratio{name=\"slides\",kind=\"window\"} 0");
