@@ -1,6 +1,5 @@
 /* One call over many filters on a loop: its answers, and one that is gone. One that is closed meanwhile is simulated. */
 #include "loops/subject.h"
-#include "base/store.h"
 
 enum { FILTERS = 500 };
 
@@ -68,38 +67,27 @@ static void one_that_is_gone_fails_alone(void **state)
     }
 }
 
-static struct outcome later;
-
-static void add_pairs(hibloom_status status, void *closed)
+static void add_pairs(hibloom_status status, void *outcome)
 {
-    on_done(status, closed);
-    status = hibloom_async_add_pairs(pairs, 2, answers, each, on_done, &later);
-    if (store_is_in_memory(async))
-        later = (struct outcome){status, 1}; /* it ends at once, so it is refused */
-    else
-        assert_ok(status, async);
+    assert_int_equal(status, HIBLOOM_ECANCELED);
+    *(hibloom_status *)outcome = hibloom_async_add_pairs(pairs, 2, answers, each, on_done, NULL);
 }
 
-/* Also of a call that begins as the handle's pending ones are canceled. */
+/* In memory, where a call ends as it begins. On Redis it is simulated. */
 static void a_handle_that_is_being_closed_takes_no_pair(void **state)
 {
-    for (int memory = 0; memory < 2; memory++) {
-        struct outcome closed = {0};
-        bool found;
+    hibloom_status status = HIBLOOM_OK;
+    bool found;
 
-        *state = memory ? "memory:" : NULL;
-        open_all(state);
-        later = (struct outcome){0};
-        assert_ok(hibloom_async_contains(filters[0], "x", 1, &found, add_pairs, &closed), async);
-        hibloom_close(filters[0]);
-        filters[0] = NULL;
-        assert_int_equal(closed.status, HIBLOOM_ECANCELED);
-        await(loop, &later);
-        assert_int_equal(later.status, HIBLOOM_ECANCELED);
-        assert_int_equal(each[0], HIBLOOM_ECANCELED);
-        assert_int_equal(each[1], HIBLOOM_OK);
-        close_all();
-    }
+    *state = "memory:";
+    open_all(state);
+    assert_ok(hibloom_async_contains(filters[0], "x", 1, &found, add_pairs, &status), async);
+    hibloom_close(filters[0]);
+    filters[0] = NULL;
+    assert_int_equal(status, HIBLOOM_ECANCELED);
+    assert_int_equal(each[0], HIBLOOM_ECANCELED);
+    assert_int_equal(each[1], HIBLOOM_OK);
+    close_all();
 }
 
 static void a_refused_call_calls_nothing(void **state)

@@ -1,10 +1,9 @@
 /* A server that answers what it should not: one reply of a call is replaced by one of the wrong type, or by bytes that are
  * no reply. The call must fail, and the next one must be right. And a server that is cut off in an add to a filter of
- * rueidis: the counter beside it counts each item once. In a removal, too: whoever goes on with it may end it first. */
+ * rueidis: the counter beside it counts each item once. */
 #include "redis/link.h"
 #include "support/in_time.h"
 #include "support/items.h"
-#include "support/record.h"
 #include "support/served.h"
 #include "support/subject.h"
 #include "support/test.h"
@@ -358,51 +357,6 @@ static void an_add_that_is_cut_counts_its_items_once(void **state)
     items_free(items);
 }
 
-/* Somebody else ends the removal that has begun, before the client is there again. */
-static void end_removal(struct redisContext *context, void *data)
-{
-    struct stored_record root;
-    const char *key = data;
-
-    if (test_command(redis, "EXISTS %s", key) == 0)
-        return;
-    record_stored(redis, key, &root);
-    if (root.state == 'x')
-        test_command(redis, "FLUSHALL");
-}
-
-/* Cuts a removal behind so many bytes of its answers; whether it had as many. */
-static bool check_cut_drop(const char *text, const char *root, bool by_name, uint64_t after)
-{
-    const hibloom_setup setup = {.size = sizeof setup, .connected = end_removal, .data = (void *)root};
-    hibloom_store *store = test_connect(with_options(proxy_uri(proxy), "retry=%ums", RETRY_MS), &setup);
-    hibloom *filter = test_open(store, "gone", text);
-    const unsigned connections = proxy_connections(proxy);
-
-    for (int i = 0; i < 5; i++)
-        assert_ok(hibloom_add(filter, &i, sizeof i, NULL), store);
-    proxy_cut(proxy, PROXY_REPLIES, after);
-    assert_ok(by_name ? hibloom_drop_by_name(store, "gone") : hibloom_drop(filter), store);
-    proxy_heal(proxy);
-    assert_int_equal(test_command(redis, "DBSIZE"), 0);
-    const bool cut = proxy_connections(proxy) > connections;
-    test_close(filter, store);
-    proxy_wait_idle(proxy);
-    return cut;
-}
-
-/* An answer that is lost may be that of the command that removed the filter. So a filter that is gone is OK. */
-static void a_drop_that_others_end_is_ok(void **state)
-{
-    static const char *const texts[][2] = {{"bits=384 hashes=3 segments=3", "gone:0"},
-                                           {"capacity=2 error=1e-6 growth=2", "gone"}};
-
-    for (size_t t = 0; t < COUNT(texts); t++)
-        for (int by_name = 0; by_name < 2; by_name++)
-            for (uint64_t after = 0; check_cut_drop(texts[t][0], texts[t][1], by_name, after); after += 20)
-                ;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -416,7 +370,6 @@ int main(void)
         cmocka_unit_test(a_push_between_replies_is_no_answer),
         cmocka_unit_test(who_is_no_cluster_is_not_redirected),
         cmocka_unit_test(an_add_that_is_cut_counts_its_items_once),
-        cmocka_unit_test(a_drop_that_others_end_is_ok),
     };
 
     return cmocka_run_group_tests(tests, proxied_set_up, proxied_tear_down);

@@ -151,30 +151,6 @@ static void a_user_is_told_of_what_it_may_read(void **state)
     redisFree(own);
 }
 
-static bool restart_once(const char *name, void *data)
-{
-    struct redis_server **own = data;
-
-    if (*own != NULL)
-        redis_server_restart(*own);
-    *own = NULL;
-    return true;
-}
-
-/* Of several pages: the cursor was another server's. */
-static void a_restart_between_pages_fails_it(void **state)
-{
-    struct redis_server *own = redis_server_start(NULL), *once = own;
-    hibloom_store *store = test_connect(redis_server_uri(own), NULL);
-
-    for (char name[] = "a"; *name <= 'z'; ++*name)
-        make(store, name, "bits=80 hashes=3");
-    freeReplyObject(redis_server_must(own, "EVAL %s 0", "for i = 1, 2000 do redis.call('SET', i, i) end"));
-    assert_fails(hibloom_list(store, NULL, restart_once, &once), HIBLOOM_EUNAVAILABLE, store, "list again");
-    hibloom_store_free(store);
-    redis_server_stop(own);
-}
-
 static void assert_nonsense(const struct script_step *script)
 {
     struct scripted_server *scripted = scripted_server_start(script);
@@ -235,7 +211,6 @@ int main(void)
         cmocka_unit_test_setup(filters_of_all_kinds_are_named_and_nothing_else, served_leave_nothing),
         cmocka_unit_test_setup(patterns_are_those_of_redis, served_leave_nothing),
         cmocka_unit_test_setup(a_user_is_told_of_what_it_may_read, served_leave_nothing),
-        cmocka_unit_test(a_restart_between_pages_fails_it),
         cmocka_unit_test(nonsense_is_refused),
         cmocka_unit_test(a_memory_store_lists_as_a_server_does),
     };

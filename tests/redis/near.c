@@ -162,25 +162,21 @@ static void a_bare_bitmap_has_none(void **state)
 
 static void it_is_back_once_a_filter_is_opened_that_can_have_one(void **state)
 {
-    hibloom_store *store = test_store(NULL);
-    hibloom *own, *filter = open_near(store, "back", "capacity=1000 error=0.01", 0);
-    char name[HIBLOOM_NAME_MAX + 1];
     static const char *const texts[] = {"capacity=1000 error=0.01 window=3600s", "capacity=1000 error=0.01"};
+    hibloom_store *store = test_store(NULL);
+    hibloom *filter = test_open(store, "back", texts[1]), *own = open_near(store, "back", NULL, 0);
 
-    strcpy(name, hibloom_name_of(filter));
-    assert_ok(hibloom_open(&own, store, name, NULL), store);
-    assert_ok(hibloom_near_cache(own, 0), store);
     for (size_t i = 0; i < 2; i++) {
-        assert_ok(hibloom_drop_by_name(store, name), store);
+        assert_ok(hibloom_drop(filter), store);
         hibloom_close(filter);
-        assert_ok(hibloom_open(&filter, store, name, texts[i]), store);
+        filter = test_open(store, "back", texts[i]);
         assert_ok(hibloom_reopen(own), store);
         assert_ok(hibloom_add(own, "a", 1, NULL), store);
         assert_ok(hibloom_add(own, "a", 1, NULL), store);
         assert_int_equal(test_stats(store).items_near, i);
     }
     hibloom_close(own);
-    test_close(filter, store);
+    assert_dropped_last(filter, store);
 }
 
 int main(void)
