@@ -112,14 +112,14 @@ struct hibloom {
     bool closing; /* it takes no more calls */
     bool near;    /* hibloom_near_cache was called, with this age: */
     uint64_t near_ms;
-    void *impl;    /* the store's own data of an open filter */
-    char *text;    /* that it was opened with; NULL: none */
-    char *said[2]; /* of hibloom_spec_of, and with the seed; NULL: nobody has asked yet */
-    char *name;
+    void *impl;                   /* the store's own data of an open filter */
+    char *text;                   /* that it was opened with; NULL: none */
+    char *said[2];                /* of hibloom_spec_of, and with the seed; NULL: nobody has asked yet */
     LIST_ENTRY(hibloom) in_store; /* if its caller has it */
-    size_t group;                 /* 1 and more: number of its items' group, while a call of pairs sorts them */
-    unsigned uses;                /* by calls under way: it is freed behind the last */
-    size_t room;                  /* bytes of the spec; an open handle has no more than its seeds take: see spec_copy */
+    char *name;
+    size_t group;  /* 1 and more: number of its items' group, while a call of pairs sorts them */
+    unsigned uses; /* by calls under way: it is freed behind the last */
+    size_t room;   /* bytes of the spec; an open handle has no more than its seeds take: see spec_copy */
     struct spec spec;
 };
 

@@ -11,6 +11,11 @@
 
 /* ---- May it be made, and how does it end? ------------------------------------------------------ */
 
+hibloom_status how_check_handle(hibloom_store *store, const hibloom *filter)
+{
+    return filter->closing ? error_set(&store->error, HIBLOOM_ECANCELED, "the handle is being closed") : HIBLOOM_OK;
+}
+
 hibloom_status how_check(hibloom_store *store, const hibloom *filter, const struct how *how, size_t n)
 {
     if (store->class == NULL)
@@ -20,8 +25,8 @@ hibloom_status how_check(hibloom_store *store, const hibloom *filter, const stru
     if (!how->async && store->async != NULL)
         return error_set(&store->error, HIBLOOM_ENOTSUP, "this store is on an event loop: use hibloom_async_%s",
                          how->name);
-    if (filter != NULL && filter->closing)
-        return error_set(&store->error, HIBLOOM_ECANCELED, "the handle is being closed");
+    if (filter != NULL && how_check_handle(store, filter) != HIBLOOM_OK)
+        return HIBLOOM_ECANCELED;
     return store->async != NULL ? async_may_call(store->async, how, n) : HIBLOOM_OK;
 }
 

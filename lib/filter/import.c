@@ -189,8 +189,9 @@ static void drop(struct whole *w)
     whole_keep_failure(w);
     w->task.cleans = true;
     hibloom *const filter = w->dump.opened ? w->filter : whole_new_place(w, w->filter->name);
-    w->step = whole_fail_after_all;
-    if (filter != NULL)
+    if (filter == NULL)
+        w->step = whole_fail_after_all;
+    else
         whole_do(w, w->dump.opened ? LINKS_DROP : LINKS_DELETE, filter, NULL, 0, whole_fail_after_all);
     w->judges = true;
 }

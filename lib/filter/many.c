@@ -195,10 +195,10 @@ static void begin_part(struct part *part)
         hibloom **opened = m->opened + part->first;
         const struct links_args args = {.goal = LINKS_OPEN, .made = part->filter, .wanted = &m->wanted, .out = opened};
         status = how_links(m->work.store, &args, &how);
-    } else if (part->filter->closing) {
-        status = error_set(&m->work.store->error, HIBLOOM_ECANCELED, "the handle is being closed");
     } else {
-        status = how_items(part->filter, m->op, m->items + part->first, part->n, answers, &how);
+        status = how_check_handle(m->work.store, part->filter);
+        if (status == HIBLOOM_OK)
+            status = how_items(part->filter, m->op, m->items + part->first, part->n, answers, &how);
     }
     if (at_once || status != HIBLOOM_OK)
         part_done(status, part);

@@ -152,8 +152,8 @@ hibloom_status hibloom_async_open_like(hibloom **out, hibloom_store *store, cons
 
 /* ---- Again ---- */
 
-/* The new handle's filter becomes this one's, and the other way round. Each keeps its room, and its calls. A restart that
- * the handle has not reported is still to be reported, unless all is lost anyway. */
+/* The new handle's filter becomes this one's, and the other way round. Each keeps its name, its room, and its calls. A
+ * restart that the handle has not reported is still to be reported, unless all is lost anyway. */
 static void exchange(hibloom *filter, hibloom *fresh)
 {
     const size_t fields = offsetof(hibloom, in_store);
@@ -162,7 +162,6 @@ static void exchange(hibloom *filter, hibloom *fresh)
     memcpy(old, filter, fields);
     memcpy(filter, fresh, fields);
     memcpy(fresh, old, fields);
-    handle_swap_name(filter, &fresh->name); /* hibloom_name_of has given it away */
     memcpy(&filter->spec, &fresh->spec, spec_bytes(&fresh->spec));
     if (store_is_in_memory(filter->store))
         return;
