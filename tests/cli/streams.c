@@ -21,25 +21,6 @@ static void uniq_is_as_prompt_as_its_input(void **state)
     program_free(&p);
 }
 
-static void a_stopped_process_goes_on(void **state)
-{
-    struct program p;
-
-    program_start(&p, ARGS("uniq", TEST_NAME, SURE), NULL);
-    for (char c = 'a'; c < 'f'; c++) {
-        const char line[2] = {c, '\n'};
-
-        kill(p.pid, SIGSTOP);
-        program_write(&p, line, 2);
-        kill(p.pid, SIGCONT);
-        program_wait_for(&p, (size_t)(c - 'a' + 1) * 2, false);
-    }
-    program_end(&p);
-    assert_int_equal(p.exit, 0);
-    assert_string_equal(p.said.data, "a\nb\nc\nd\ne\n");
-    program_free(&p);
-}
-
 static void a_closed_pipe_ends_it_quietly(void **state)
 {
     struct program p;
@@ -132,7 +113,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(uniq_is_as_prompt_as_its_input),
-        cmocka_unit_test(a_stopped_process_goes_on),
         cmocka_unit_test(a_closed_pipe_ends_it_quietly),
         cmocka_unit_test(a_closed_pipe_is_trouble_where_its_signal_is_ignored),
         cmocka_unit_test(a_full_disk_is_trouble),

@@ -109,7 +109,9 @@ bool has_cause(const struct call *c, hibloom_status status)
                (merges_here(c) && (commands_may_be_late() || world_had(FAULT_CUT_INSIDE) || world_had(FAULT_SLOW) ||
                                    somebody_may_remove(c->name)));
     case HIBLOOM_ECORRUPT: /* a removal that was cut may have taken a link of which no root tells yet; or a key, if it is full */
-        return ((life || caused(CAUSE_CLOCK, 1)) && some_key_may_go(c->name) && !(is_whole && c->handle_gone)) ||
+        return ((life || caused(CAUSE_CLOCK, 1)) && some_key_may_go(c->name) &&
+                /* what a stranger left may stand where its filter was, which had another number of keys */
+                !(is_whole && c->handle_gone && !(world.plan->sizes != 0 && world_had(FAULT_STRANGER)))) ||
                ((kind->growing || kind->window || caused(CAUSE_REFUSAL, 1)) && !is_whole &&
                 (names[c->name].did & (1u << VERB_DROP | 1u << VERB_DELETE)) != 0);
     case HIBLOOM_EBUSY: /* of a window: it tries 20 times, each as a period has passed, or a slice was cleared */
@@ -150,15 +152,16 @@ uint64_t bound_ms(const struct call *c)
     const uint64_t steps = 20 + 2 * c->times * (uint64_t)__builtin_popcount(c->items);
     const uint64_t failures = 1 + world.faults - c->faults + (s->min_replicas > 0);
     const uint64_t waits_ms = s->loop && s->min_replicas > 0 ? steps * s->replicas_ms : 0;
+    const uint64_t paused_ms = (world.paused_us[c->client] - c->paused_us) / 1000;
 
     /* The library makes several exchanges for it, each with the deadline anew, or the client makes several calls. */
     if (deadline_ms != 0 && c->verb >= VERB_REPLACE && c->verb <= VERB_IMPORT)
         return 4 * (deadline_ms + s->timeout_ms) + held_ms + 100;
     /* Whatever servers do. On a loop a younger one that takes bits back may be before it. Look-ups take none back. */
     if (deadline_ms != 0)
-        return deadline_ms + (c->by_pairs || s->loop ? 3 : c->verb != VERB_LOOK) * s->timeout_ms +
-               (world.paused_us[c->client] - c->paused_us) / 1000 + 100;
+        return deadline_ms + (c->by_pairs || s->loop ? 3 : c->verb != VERB_LOOK) * s->timeout_ms + paused_ms + 100;
     return failures * (s->retry_ms + 2 * s->timeout_ms) + 4 * s->timeout_ms + held_ms + waits_ms + 2000 +
+           (s->loop ? paused_ms : 0) +
            /* clients that make keys against each other take many round trips, and so do many items one by one */
            (2 + steps / 64) * world.plan->latency_us;
 }

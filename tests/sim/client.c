@@ -867,8 +867,11 @@ static hibloom_status do_with_other(struct client *c, struct running *r)
 {
     const enum verb verb = r->calls[0].verb;
     const bool makes = verb == VERB_MERGE && !merges_here(r->calls) && by_second_store(c, r->calls);
+    const uint64_t begun_us = net_now_us();
     hibloom_status status = makes ? make_source(c, r) : HIBLOOM_OK;
 
+    if (c->loop != NULL)
+        world.paused_us[c->id] += net_now_us() - begun_us; /* the second store blocks the loop */
     r->phase = 0;
     if (verb == VERB_IMPORT)
         name_items(r->items);

@@ -415,6 +415,8 @@ static bool gives_up(const struct call *c, hibloom_status status, uint64_t took_
     return c->verb <= VERB_LOOK && (took_ms + 1 < s->retry_ms || in_peace) && s->deadline_ms == 0 && c->times == 1 &&
            !c->by_pairs && world.starved_us[c->client] == 0 && strstr(text, "random") == NULL &&
            strstr(text, "being closed") == NULL /* its own done has closed the handle: the words are of that */ &&
+           /* a look-up that would have to mend a link on a server that takes no writes */
+           (c->verb != VERB_LOOK || !kind_of(c->name)->growing || strstr(text, "READONLY") == NULL) &&
            (status == HIBLOOM_EIO || status == HIBLOOM_ETIMEDOUT ||
             (status == HIBLOOM_EUNAVAILABLE &&
              (world.plan->topology != CLUSTER || strstr(text, "take over from each other") != NULL)));
@@ -430,7 +432,8 @@ static bool begins_again_for_ever(const struct call *c, hibloom_status status, c
                        world.plan->latency_us == FAR_US /* to fill takes longer than the retries */ ||
                        s->retry_ms < 20000 || net_now_us() < since + 8000000 || somebody_may_remove(c->name) ||
                        world.paused_us[c->client] != c->paused_us || c->from != 0 /* of another store */ ||
-                       (c->verb != VERB_LOOK && (world.plan->lag_us > 1000 * s->replicas_ms || world.plan->away != 0));
+                       (c->verb != VERB_LOOK && (world.plan->lag_us > 1000 * s->replicas_ms || world.plan->away != 0 ||
+                                                 world.rejoined_us >= since /* one was away until then */));
 
     for (unsigned cause = 0; cause < CAUSES; cause++)
         caused_late |= caused(cause, since);

@@ -91,7 +91,7 @@ static void demote(void *at)
         heir = servers[heir].heir >= 0 ? servers[heir].heir : servers[heir].primary;
     s->isolated = false;
     s->heir = -1;
-    s->demoted_us = net_now_us();
+    s->demoted_us = world.rejoined_us = net_now_us();
     /* Sentinels do it by CLIENT KILL, beside REPLICAOF; somebody by hand does not. */
     if (world.plan->topology == SENTINEL && plan_chance(world.plan, (uint64_t)me, world.take_overs) % 2 == 0)
         close_all(me, UINT64_MAX);

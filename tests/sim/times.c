@@ -216,6 +216,7 @@ void times_end(struct call *c, hibloom_status status, bool open_end)
         !world_had(FAULT_STRANGER) && !has_its_time(c))
         fail_call(c, "'%s' does not go in %d s", oracle_name(c->name), (int)c->arg);
     n->expire_failed |= open_end && (c->verb == VERB_EXPIRE || c->verb == VERB_REPLACE || c->verb == VERB_LOAD);
+    n->expire_failed |= c->verb == VERB_EXPIRE && status == HIBLOOM_ECORRUPT; /* a part of the keys has its time */
     n->repair_failed |= open_end && c->verb == VERB_REPAIR;
     if (open_end && may_change_keys(c))
         n->unsettled_us = net_now_us();

@@ -16,7 +16,8 @@ static struct counted count(int name)
         sum.capacity = text->window != 0 ? text->capacity : sum.capacity + text->capacity;
         for (uint32_t k = 0; k < keys; k++) {
             const struct blob *string = world_fetch(NULL, key_of(link, k));
-            for (size_t bit = 0; string != NULL && bit < link->root.bytes * 8; bit += width)
+            const size_t bytes = string == NULL ? 0 : string->len < link->root.bytes ? string->len : link->root.bytes;
+            for (size_t bit = 0; bit < bytes * 8; bit += width)
                 sum.bits_set += ((unsigned char)string->bytes[bit / 8] >> (8 - width - bit % 8) & ((1 << width) - 1)) !=
                                 0;
             sum.bytes += string != NULL ? string->len : 0;

@@ -347,7 +347,8 @@ void watch_end(const struct call *c, hibloom_status status, bool open_end)
             n->broke_key[c->client] = k;
             lost++;
         }
-    const bool told = status == HIBLOOM_ECORRUPT && lost == 1 && n->there == c->handle;
+    const bool told = status == HIBLOOM_ECORRUPT && lost == 1 && n->there == c->handle &&
+                      !caused(CAUSE_KEYS, c->begun_us) /* else of one that came back */;
     const bool gone = status == HIBLOOM_ENOTFOUND && n->there == 0; /* its root is lost, too */
     if (gone)
         n->broke_key[c->client] = 0;
