@@ -66,7 +66,8 @@ bool has_cause(const struct call *c, hibloom_status status)
     const struct filter_seen *seen = &names[c->name].seen;
     const bool goes = seen->links > 0 && seen->link[0].root.state == 'x'; /* it is being removed */
     const bool is_whole = c->alone && c->raw_at_begin == (int)seen->status && c->handle != 0 &&
-                          c->verb != VERB_REPLACE && c->verb != VERB_IMPORT /* else by its other name */ &&
+                          c->verb != VERB_REPLACE && c->verb != VERB_IMPORT &&
+                          !merges_here(c) /* else by its other name */ &&
                           (goes || (seen->status == 0 && !names[c->name].unclean)) && !world.stale[c->client];
 
     if (loses_handle(status) && shares(c) && (!c->alone || names[c->name].unclean))

@@ -247,8 +247,8 @@ static void check_listed(const struct command_seen *seen, const char *number)
     const struct blob *root = before < filter->links ? world_fetch(NULL, key_of(&filter->link[before], 0)) : NULL;
     bool repairs = false;
 
-    for (const struct call *c = calls; c != NULL; c = c->next)
-        repairs |= c->client == seen->client && c->verb == VERB_REPAIR;
+    for (const struct call *c = calls; c != NULL; c = c->next) /* another one may tell of it meanwhile */
+        repairs |= c->client == seen->client && (c->verb == VERB_REPAIR || c->links <= before + 1);
     if (!repairs && root != NULL && reader_state_at(*root, filter->link[before].root.at) == 'g')
         oracle_fail("client %d lists another key of a link that is in use", seen->client);
 }

@@ -245,8 +245,6 @@ void dispatch_recall(struct carrier *c, struct node *node)
         if (flight->call == NULL || may_send(c, flight->call)) {
             node_queue(c, node, flight);
         } else {
-            if (node->state != NODE_READY) /* its proof may be of a connection before */
-                flight->proven_ns = 0;
             flights_put_back(&flight->call->waiting, flight);
             call_set_runnable(c, flight->call);
         }

@@ -72,7 +72,7 @@ static bool must_prove(const struct node *node, const struct flight *flight)
 
     if (!flight->exchange.guarded || flight->guard_ahead || flight->index + 1 >= flight->exchange.replies)
         return false;
-    if (flight->proven_ns == 0 || overtakes(node, flight))
+    if (flight->proven_ns <= node->proves_ns || overtakes(node, flight))
         return true;
     return proof_is_old(flight->proven_ns) &&
            (call->late < 2 || clock_now_ns() - flight->proven_ns >= 2 * call->slow_ns);
@@ -363,16 +363,16 @@ void node_take_greeting(struct carrier *c, struct node *node, struct flight *fli
     }
     if (flight->index < flight->exchange.replies)
         return;
-    note_greeted(c, node, flight->sent_ns);
+    const uint64_t asked_ns = flight->sent_ns;
+    note_greeted(c, node, asked_ns);
     flight_free(&c->pool, flights_take(&node->sent));
     if (!g->again)
         settings_log(c->settings, HIBLOOM_LOG_INFO, "%s: connected", carrier_where(c, node, where, sizeof where));
     const bool restarted = take_run(c, node);
     if (restarted)
         call_tell_all_restart(c, node);
-    if (restarted || !g->again) /* else what is unwritten has waited for this answer only */
-        for (struct flight *waiting = node->unwritten.first; waiting != NULL; waiting = waiting->next)
-            waiting->proven_ns = 0;
+    if (restarted || !g->again)
+        node->proves_ns = asked_ns;
     /* Its primary may have forgotten something. Only the primary tells whether it has, so it answers. Without a history of
      * the primary nothing can be compared. */
     if (node->role == NODE_REPLICA && !run_is_in_step(&c->topology.nodes[node->primary]->run, &node->run)) {

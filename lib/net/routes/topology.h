@@ -56,6 +56,7 @@ struct node {
     uint64_t told_ns;    /* handles have learned of all that it lost before then; 0: no map named it as a primary */
     bool unmet;          /* handles have learned of its take-over, and it has not greeted since */
     uint64_t greeted_ns; /* when the last greeting was written that has been answered; 0: it has to be greeted anew */
+    uint64_t proves_ns;  /* proofs from before then do not count: they are of another connection, or of another run */
     unsigned late_greetings; /* in a row, whose answer was that old when it was read */
     struct greeting greeting;
     struct flights unwritten; /* until the next flush once it is ready */
