@@ -108,7 +108,7 @@ bool has_cause(const struct call *c, hibloom_status status)
         /* The name of what replaces, or is merged, may have late bits, or what a merge left of a filter before. */
         return life || c->raw_at_begin != 0 || world.plan->sizes != 0 || (c->verb == VERB_REPLACE && others) ||
                (merges_here(c) && (commands_may_be_late() || world_had(FAULT_CUT_INSIDE) || world_had(FAULT_SLOW) ||
-                                   somebody_may_remove(c->name)));
+                                   world_had(FAULT_MEET) || somebody_may_remove(c->name)));
     case HIBLOOM_ECORRUPT: /* a removal that was cut may have taken a link of which no root tells yet; or a key, if it is full */
         return ((life || caused(CAUSE_CLOCK, 1)) && some_key_may_go(c->name) &&
                 /* what a stranger left may stand where its filter was, which had another number of keys */
