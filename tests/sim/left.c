@@ -153,7 +153,8 @@ void check_left(const struct call *c, bool unclean)
         fail_call(c, "'%s' was repaired, but is damaged", oracle_name(c->name));
     const bool removes = c->alone && (c->verb == VERB_DROP || c->verb == VERB_DELETE);
     if (removes && !bare && c->handle != 0 && n->there == c->handle && !world.stale[c->client] &&
-        !caused(CAUSE_LOSS, world.primary_us[c->client]) /* behind its last command */ &&
+        /* behind its last command; by name, what a server had forgotten may be there since */
+        !caused(CAUSE_LOSS, c->verb == VERB_DELETE ? c->begun_us : world.primary_us[c->client]) &&
         !(caused(CAUSE_SLOTS, 1) && caused(CAUSE_LOSS, 1)) /* a replica that lags may serve what has moved away */)
         fail_call(c, "'%s' was removed, but its root is there", oracle_name(c->name));
     if (bare || caused(CAUSE_KEYS, 1) || caused(CAUSE_LOSS, 1) || caused(CAUSE_KILL, 1) || world.stale[c->client])

@@ -523,14 +523,14 @@ static void check_try(int client, int server)
     const unsigned most = world_had(FAULT_ISOLATE) ? 4 * TRIES_MOST : TRIES_MOST;
 
     const struct client_settings *settings = &world.plan->client[client];
-    if (settings->retry_ms == 0 && settings->loop) /* each of many calls tries once */
-        return;
     if (net_now_us() - t->since_us > 1000000)
         *t = (struct tries){.since_us = net_now_us(), .away_us = t->away_us};
     if (net_now_us() - t->at_once_us > 1000) {
         t->at_once_us = net_now_us();
         t->at_once = 0;
     }
+    if (settings->retry_ms == 0 && settings->loop) /* each of many calls tries once */
+        return;
     if (++t->count > most)
         oracle_fail("client %d tries server %d %u times within a second", client, server, t->count);
     if (settings->retry_ms != 0 && ++t->at_once > AT_ONCE_MOST)
