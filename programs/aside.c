@@ -9,11 +9,16 @@
 /* The remains of a killed command are gone then. */
 #define LIFE "1h"
 #define LIFE_MS 3600000
+#define ASIDE_MORE 23 /* {}.new- and 16 digits, at most */
 
 bool aside_name(const char *name, char out[ASIDE_SIZE])
 {
     uint64_t number;
 
+    if (strlen(name) > HIBLOOM_NAME_MAX - ASIDE_MORE) {
+        complain("%s: a filter is only replaced if its name has at most %d bytes", name, HIBLOOM_NAME_MAX - ASIDE_MORE);
+        return false;
+    }
     if (getentropy(&number, sizeof number) != 0) {
         complain("the system has no random numbers");
         return false;
@@ -62,9 +67,10 @@ static void drop(struct session *s, const char *aside)
 
 int aside_end(struct session *s, const char *aside, hibloom_status status)
 {
-    if (status == HIBLOOM_OK)
-        status = hibloom_replace(s->filter, s->name);
-    const int result = session_result(s, status);
+    int result = session_finish(s, session_result(s, status));
+
+    if (result == EXIT_YES)
+        result = session_result(s, hibloom_replace(s->filter, s->name));
     if (result != EXIT_YES)
         drop(s, aside);
     return result;

@@ -114,17 +114,6 @@ static bool is_worth_counting(const char *spec, uint64_t items)
     return bits <= FEW_BITS || items >= bits / BITS_AN_ITEM;
 }
 
-/* If a server restarts within the last call, no later one is ELOST. */
-static bool may_lack_items(const struct session *s)
-{
-    const char *accepts = hibloom_store_option(s->store, "accept_restarts");
-
-    if (!session_has_restarted(s) || accepts == NULL || strcmp(accepts, "yes") == 0)
-        return false;
-    complain("%s: the server may have forgotten items that were added: add them again", s->name);
-    return true;
-}
-
 static int walk_items(struct walk *w, const struct request *r)
 {
     struct session s;
@@ -139,8 +128,8 @@ static int walk_items(struct walk *w, const struct request *r)
     }
     if (result == EXIT_YES && w->adds && is_worth_counting(hibloom_spec_of(s.filter), w->items))
         session_warn_if_full(&s);
-    if (result == EXIT_YES && w->adds && may_lack_items(&s))
-        result = EXIT_TROUBLE;
+    if (!w->follows)
+        result = session_finish(&s, result);
     free(w->answers);
     session_close(&s);
     return result;

@@ -32,17 +32,26 @@ static void put_row(const char *name, const hibloom *filter, const hibloom_info 
     put_name(name);
 }
 
-/* One that went meanwhile is left out; one that is damaged is complained of. Where the
- * server is the trouble there is no use in going on. */
+static hibloom_status count(struct list *list, const char *name, hibloom_info *info)
+{
+    const hibloom_status status = hibloom_open(&list->s.filter, list->s.store, name, NULL);
+
+    return status == HIBLOOM_OK ? hibloom_get_info(list->s.filter, info, sizeof *info) : status;
+}
+
+/* One that went meanwhile is left out, and one that was replaced is counted once more. One that is damaged is complained
+ * of. Where the server is the trouble there is no use in going on. */
 static bool put_filter(const char *name, void *data)
 {
     struct list *list = data;
     hibloom_info info = {0};
 
     list->s.name = name;
-    hibloom_status status = hibloom_open(&list->s.filter, list->s.store, name, NULL);
-    if (status == HIBLOOM_OK)
-        status = hibloom_get_info(list->s.filter, &info, sizeof info);
+    hibloom_status status = count(list, name, &info);
+    if (status == HIBLOOM_EMISMATCH) {
+        hibloom_close(list->s.filter);
+        status = count(list, name, &info);
+    }
     if (status == HIBLOOM_OK && list->prometheus && !gauges_note(&list->gauges, name, list->s.filter, &info)) {
         status = HIBLOOM_ENOMEM;
         list->result = EXIT_TROUBLE;

@@ -106,6 +106,7 @@ static int load(const struct session *s, const struct request *r)
             result = session_result(s, hibloom_merge(s->filter, memory.filter));
         session_close(&memory);
     }
+    result = session_finish(s, result);
     if (result == EXIT_YES) {
         say_loaded(items, started);
         session_warn_if_full(s);
@@ -155,7 +156,7 @@ static int load_aside(struct session *s, const struct request *r, const struct s
         complain("load: there were no lines, and %s is not replaced by nothing; to empty it: hibloom clear", s->name);
         result = EXIT_TROUBLE;
     } else if (result == EXIT_YES) {
-        result = put_in_place(s, memory, aside);
+        result = session_finish(s, put_in_place(s, memory, aside));
     }
     if (result != EXIT_YES)
         return result;
@@ -170,6 +171,10 @@ static int replace(struct session *s, const struct request *r)
     char spec[SPEC_SIZE];
     int result;
 
+    if (spec_value(r->spec, "new.ttl") != NULL) {
+        complain("load: --replace keeps the old one's time to live, so new.ttl= has no effect: hibloom expire sets it");
+        return EXIT_TROUBLE;
+    }
     if (session_result(s, choose_spec(s, r, spec)) != EXIT_YES || refuse_window(s->name, spec) ||
         !open_in_memory(&memory, s->name, spec, false))
         return EXIT_TROUBLE;

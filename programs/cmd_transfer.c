@@ -121,6 +121,8 @@ static bool read_spec(char spec[SPEC_SIZE], const char *path)
         complain("%s: is a damaged hibloom file: it was cut short or altered", path);
     else if (status == HIBLOOM_ECORRUPT)
         refuse_file(path);
+    else if (status == HIBLOOM_ENOTSUP)
+        complain("%s: a newer hibloom wrote it", path);
     else if (status != HIBLOOM_OK)
         complain("%s: %s", path, hibloom_strerror(status));
     return status == HIBLOOM_OK;
@@ -210,8 +212,8 @@ int cmd_restore(const struct request *r)
     if ((is_stream(r) && !keep_stream()) || !read_spec(as_saved.spec, path) || !session_connect(&s, r))
         return EXIT_TROUBLE;
     as_saved.has_spec = true;
-    result = (r->given & OPTION_REPLACE) != 0 ? restore_aside(&s, r, path, as_saved.spec)
-                                              : restore(&s, r, path, &as_saved);
+    result = session_finish(&s, (r->given & OPTION_REPLACE) != 0 ? restore_aside(&s, r, path, as_saved.spec)
+                                                                 : restore(&s, r, path, &as_saved));
     session_close(&s);
     return result;
 }
@@ -223,6 +225,7 @@ int cmd_restore(const struct request *r)
 static bool connect_other(struct session *other, const struct session *s, const struct request *r, const char *name)
 {
     *other = (struct session){.store = s->store, .in_redis = s->in_redis, .bare = s->bare};
+    other->restarts = s->restarts;
     if (r->other_uri != NULL && !session_connect_to(other, r->other_uri, r))
         return false;
     other->name = name;
@@ -309,6 +312,7 @@ int cmd_merge(const struct request *r)
         return EXIT_TROUBLE;
     if (connect_other(&there, &into, r, r->operands[1])) {
         result = merge_all(&into, &there, r->operands + 1, r->n_operands - 1);
+        result = session_finish(&there, session_finish(&into, result));
         close_other(&there, &into);
     }
     session_close(&into);
@@ -331,9 +335,10 @@ static int create_copy(struct session *to, const hibloom *from)
 }
 
 /* An incomplete copy is removed: it would say "no" to items that are in `from`. */
-static int fill_copy(struct session *to, hibloom *from)
+static int fill_copy(struct session *to, const struct session *from)
 {
-    const int result = session_result(to, hibloom_merge(to->filter, from));
+    const int merged = session_result(to, hibloom_merge(to->filter, from->filter));
+    const int result = session_finish(from, session_finish(to, merged));
 
     if (result != EXIT_YES && hibloom_drop(to->filter) != HIBLOOM_OK)
         complain("%s: may be incomplete: drop it before you copy again", to->name);
@@ -350,7 +355,7 @@ int cmd_copy(const struct request *r)
     if (connect_other(&to, &from, r, r->operands[1])) {
         result = create_copy(&to, from.filter);
         if (result == EXIT_YES)
-            result = fill_copy(&to, from.filter);
+            result = fill_copy(&to, &from);
         close_other(&to, &from);
     }
     session_close(&from);
@@ -398,6 +403,7 @@ int cmd_import(const struct request *r)
     result = (by_key ? import_key : import_file)(&s, r, replaces ? aside : s.name);
     if (replaces && result == EXIT_YES) /* a whole filter has no time to live, until now */
         result = aside_end(&s, aside, aside_set_time(&s));
+    result = session_finish(&s, result);
     session_close(&s);
     return result;
 }

@@ -70,7 +70,7 @@ struct request {
     char spec[SPEC_SIZE];
     bool may_be_bare;     /* the command takes --bare */
     bool may_create;      /* a spec is optional: it would create a missing filter */
-    bool heeds_restarts;  /* a server that may have forgotten adds is a failure, unless the URI accepts that */
+    bool heeds_restarts;  /* a server that may have forgotten something is a failure, unless the URI accepts that */
     bool planned_link;    /* the speed of the link is what hibloom plan expects */
     hibloom_stats *stats; /* adds those of its stores; NULL: nobody asks */
 };
@@ -92,6 +92,7 @@ struct command {
     enum spec_rule spec;
     size_t operands_min, operands_max;
     int (*run)(const struct request *request); /* an exit status; EXIT_TROUBLE only after a complaint */
+    bool writes;                               /* items: nobody would notice that a server has forgotten some */
 };
 
 /* help.c. NULL after a complaint. */

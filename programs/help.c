@@ -47,6 +47,9 @@
 #define COUNT_HELP \
     "At the end it counts the filter's bits. It warns if the filter, or a slice of a window, has\n" \
     "more items than it is meant for. Counting 1 GB takes the server 40 to 300 ms.\n"
+#define RESTART_WORDS \
+    "If a server restarts meanwhile, or another takes over, it may have forgotten a part of this.\n" \
+    "Then the command fails: do it again.\n"
 #define FEW_HELP "After few items it does not count a filter above 16 MB.\n"
 #define STAYING_SYNOPSIS \
     "-n N -p P [-k K] [--layout classic|partitioned|blocked] [--prefer add|lookup|memory] [--counting | --grow"
@@ -73,7 +76,7 @@ static const struct command commands[] = {
      "factor. hibloom bench measures. Three lines at the end say which form is fast for which\n"
      "stream. Needs no server.\n" SIZE_HELP "  -s, --spec SPEC    this spec, without the table: see hibloom help spec\n"
      "      --commands C   setbit (default), or bitfield: less work for Redis 6 and later\n",
-     "hibloom plan -n 10M -p 0.01", OPTIONS_SPEC | OPTION_COMMANDS, SPEC_ALWAYS, 0, 0, cmd_plan},
+     "hibloom plan -n 10M -p 0.01", OPTIONS_SPEC | OPTION_COMMANDS, SPEC_ALWAYS, 0, 0, cmd_plan, false},
     {"bench", "[-n N -p P [-k K]] [--json]", "measure what a server does in a second",
      "Makes a filter under a random name, and adds and looks up items for ten seconds. It tries k\n"
      "commands an item (setbit) and one (bitfield), the classic and the blocked layout, and calls\n"
@@ -83,27 +86,27 @@ static const struct command commands[] = {
      "  -n, --capacity N   for N different items. Default: 10M, which takes 11 MB\n"
      "  -p, --error P      false-positive rate at N items, at most. Default: 0.01\n"
      "  -k, --hashes K     number of hashes. Default: the K that needs the fewest bits\n" JSON_HELP,
-     "hibloom bench -n 1M -p 0.001", OPTION_N | OPTION_P | OPTION_K | OPTION_JSON, SPEC_OPTIONAL, 0, 0, cmd_bench},
+     "hibloom bench -n 1M -p 0.001", OPTION_N | OPTION_P | OPTION_K | OPTION_JSON, SPEC_OPTIONAL, 0, 0, cmd_bench,
+     false},
     {"positions", "SPEC [ITEM...] [--crlf]", "show which bits an item sets",
      "Prints a line for each item: its bits. If the filter has several keys, it prints key:bit\n"
      "pairs. hibloom help spec lists the words of SPEC. Needs no server.\n" ITEMS_HELP CRLF_HELP,
-     "hibloom positions php-uids 1234567890", OPTION_CRLF, SPEC_NEVER, 1, MANY, cmd_positions},
+     "hibloom positions php-uids 1234567890", OPTION_CRLF, SPEC_NEVER, 1, MANY, cmd_positions, false},
     {"create", "NAME (" SPEC_SYNOPSIS ")", "create a filter",
      "If the filter exists already, checks that it has what these options say.\n" SPEC_HELP COUNT_HELP,
-     "hibloom create seen -n 10M -p 0.001", OPTIONS_SPEC, SPEC_ALWAYS, 1, 1, cmd_create},
+     "hibloom create seen -n 10M -p 0.001", OPTIONS_SPEC, SPEC_ALWAYS, 1, 1, cmd_create, false},
     {"add", OPEN_SYNOPSIS " [ITEM...]", "add items",
      "Adds items. Prints the number of items, and the number of new ones.\n" ITEMS_HELP MAKE_HELP COMMANDS_HELP
          CRLF_HELP COUNT_HELP FEW_HELP
      "If another process replaces NAME meanwhile (load --replace), add fails: the new filter lacks\n"
-     "the items that it added. If the server restarts meanwhile, it may have forgotten items, and\n"
-     "add fails. Then add them again.\n",
-     "hibloom add seen -n 10M -p 0.001 https://example.org/", ITEMS_OPTIONS, SPEC_OPTIONAL, 1, MANY, cmd_add},
+     "the items that it added.\n",
+     "hibloom add seen -n 10M -p 0.001 https://example.org/", ITEMS_OPTIONS, SPEC_OPTIONAL, 1, MANY, cmd_add, true},
     {"check", OPEN_SYNOPSIS " [ITEM...]", "ask whether items are in",
      "Prints for each item \"maybe\" or \"no\", a tab and the item. \"no\" is certain. Exits 0 if\n"
      "all are maybe, 1 if one is no, 2 after a failure. It never creates a filter. If another\n"
      "process replaces NAME meanwhile (load --replace), check goes on with the new filter.\n" ITEMS_HELP
      "If these options are given, the filter must have what they say:\n" SPEC_HELP BARE_HELP COMMANDS_HELP CRLF_HELP,
-     "hibloom check seen https://example.org/", ITEMS_OPTIONS, SPEC_OPTIONAL, 1, MANY, cmd_check},
+     "hibloom check seen https://example.org/", ITEMS_OPTIONS, SPEC_OPTIONAL, 1, MANY, cmd_check, false},
     {"uniq", OPEN_SYNOPSIS, "print the lines that no process has printed before",
      "Adds each line of standard input, and prints it at once if it is new: no process on any\n"
      "host has passed it through NAME before. A line can be printed twice if an answer of the\n"
@@ -113,14 +116,14 @@ static const struct command commands[] = {
      "the line. If NAME is deleted meanwhile, or replaced (load --replace), uniq fails. Run it\n"
      "again with the lines that are left: it makes a filter that is missing.\n" MAKE_HELP COMMANDS_HELP CRLF_HELP
          COUNT_HELP FEW_HELP,
-     "hibloom uniq seen -n 10M -p 0.001 < urls > new_urls", ITEMS_OPTIONS, SPEC_OPTIONAL, 1, 1, cmd_uniq},
+     "hibloom uniq seen -n 10M -p 0.001 < urls > new_urls", ITEMS_OPTIONS, SPEC_OPTIONAL, 1, 1, cmd_uniq, false},
     {"remove", "NAME [ITEM...] [--crlf]", "remove items from a counting filter",
      "Prints the number of items that were removed, and of those that were not in. An item that\n"
      "was added twice must be removed twice. Remove only what was added: a wrong remove can make\n"
      "other items \"no\". NAME must have counters: create it with --counting, or with counters=2, 4\n"
      "or 8 in the spec. If an answer is lost, remove fails and does not try again. Then nobody\n"
      "knows which items were removed.\n" ITEMS_HELP CRLF_HELP,
-     "hibloom remove seen https://example.org/", OPTION_CRLF, SPEC_NEVER, 1, MANY, cmd_remove},
+     "hibloom remove seen https://example.org/", OPTION_CRLF, SPEC_NEVER, 1, MANY, cmd_remove, true},
     {"load", "NAME [" STAYING_SYNOPSIS "] | -s SPEC] [--bare] [--replace] [--crlf]", "add millions of items at once",
      "Adds the lines of standard input to a filter in memory. At the end of the input it merges\n"
      "that into NAME, which has none of the lines until then. For a few items, add is faster. If a\n"
@@ -139,7 +142,7 @@ static const struct command commands[] = {
      "                     normal end, and set -o pipefail comes too late: write to a file first\n" CRLF_HELP
          COUNT_HELP,
      "hibloom load seen -n 10M -p 0.001 < ten_million_urls", OPEN_OPTIONS | OPTION_REPLACE | OPTION_CRLF, SPEC_OPTIONAL,
-     1, 1, cmd_load},
+     1, 1, cmd_load, true},
     {"info", "NAME [--json] [--max-used N] [--watch[=TIME] [--count N]]" BARE_SYNOPSIS,
      "show what a filter is, and how full",
      "Prints the spec of a filter, its capacity and the used part, its present error rate, its\n"
@@ -152,7 +155,7 @@ static const struct command commands[] = {
      "                     --json, get a line each time\n"
      "      --count N      ends after N times\n" BARE_SPEC_HELP,
      "hibloom info seen --watch", OPEN_OPTIONS | OPTION_JSON | OPTION_MAX_USED | OPTION_WATCH | OPTION_COUNT,
-     SPEC_IF_BARE, 1, 1, cmd_info},
+     SPEC_IF_BARE, 1, 1, cmd_info, false},
     {"list", "[PATTERN] [--json | --prometheus]", "show the filters on a server",
      "Prints a line for each filter: its size, the share of its bits that are set, the used part\n"
      "of its capacity, its time to live, its kind and its name. PATTERN is one of Redis, such as\n"
@@ -163,20 +166,20 @@ static const struct command commands[] = {
      "      --json         prints a JSON object for each filter, on a line, as info does\n"
      "      --prometheus   prints gauges of each filter, and totals, in the text format of\n"
      "                     Prometheus. If the server fails, it prints none\n",
-     "hibloom list 'day:*'", OPTION_JSON | OPTION_PROMETHEUS, SPEC_NEVER, 0, 1, cmd_list},
+     "hibloom list 'day:*'", OPTION_JSON | OPTION_PROMETHEUS, SPEC_NEVER, 0, 1, cmd_list, false},
     {"compare", "A B [--json]", "estimate what two filters have in common",
      "Estimates the number of items in A or in B, the number in both, and the second as a part of\n"
      "the first. A and B must have the same spec and seed, as copies have.\n" JSON_HELP,
-     "hibloom compare monday tuesday", OPTION_JSON, SPEC_NEVER, 2, 2, cmd_compare},
+     "hibloom compare monday tuesday", OPTION_JSON, SPEC_NEVER, 2, 2, cmd_compare, false},
     {"copy", "FROM TO [--to URI]", "make a filter with the same spec, seed and items",
      "The filter TO must not exist yet. The two can be merged and compared later.\n"
      "      --to URI       TO is on this server\n",
-     "hibloom copy seen seen --to redis://other.example.org", OPTION_TO, SPEC_NEVER, 2, 2, cmd_copy},
+     "hibloom copy seen seen --to redis://other.example.org", OPTION_TO, SPEC_NEVER, 2, 2, cmd_copy, true},
     {"merge", "NAME FROM... [--from URI]", "add all items of other filters",
      "All filters must have the same spec and seed, as copies have. If there is no filter NAME, it\n"
      "is created.\n"
      "      --from URI     FROM... are on this server\n",
-     "hibloom merge week monday tuesday", OPTION_FROM, SPEC_NEVER, 2, MANY, cmd_merge},
+     "hibloom merge week monday tuesday", OPTION_FROM, SPEC_NEVER, 2, MANY, cmd_merge, true},
     {"import", "NAME (--redisbloom KEY [--from URI] | --redisbloom-file FILE) [--replace]",
      "take over a filter of RedisBloom",
      "Makes a filter NAME, which any Redis holds, from a filter of the module RedisBloom. NAME has\n"
@@ -200,24 +203,24 @@ static const struct command commands[] = {
      "  do cat part; done > FILE\n"
      "  redis-cli --raw BF.SCANDUMP KEY 0 >> FILE\n",
      "hibloom import seen --redisbloom seen --from redis://old.example.org",
-     OPTION_REDISBLOOM | OPTION_REDISBLOOM_FILE | OPTION_FROM | OPTION_REPLACE, SPEC_NEVER, 1, 1, cmd_import},
+     OPTION_REDISBLOOM | OPTION_REDISBLOOM_FILE | OPTION_FROM | OPTION_REPLACE, SPEC_NEVER, 1, 1, cmd_import, true},
     {"save", "NAME FILE" BARE_SYNOPSIS, "write a filter to a file",
      "If FILE exists, it is replaced once the new file is complete. If FILE is -, save writes to\n"
      "standard output; restore refuses a stream that was cut short.\n" BARE_SPEC_HELP,
-     "hibloom save seen seen.hbl", OPEN_OPTIONS, SPEC_IF_BARE, 2, 2, cmd_save},
+     "hibloom save seen seen.hbl", OPEN_OPTIONS, SPEC_IF_BARE, 2, 2, cmd_save, false},
     {"restore", "NAME FILE [--replace]" BARE_SYNOPSIS, "add all items of a filter in a file",
      "FILE is one that save has written. If FILE is -, restore reads standard input, and keeps it\n"
      "in $TMPDIR or /tmp until it is done. If there is no filter NAME, it is created with the spec\n"
      "and the seed of the file. If there is one, it must have the same.\n"
      "      --replace      makes a filter of FILE alone, which takes the place of NAME in one step, as\n"
      "                     load --replace does. NAME may have another spec and seed\n" BARE_SPEC_HELP,
-     "hibloom restore seen seen.hbl", OPEN_OPTIONS | OPTION_REPLACE, SPEC_IF_BARE, 2, 2, cmd_restore},
+     "hibloom restore seen seen.hbl", OPEN_OPTIONS | OPTION_REPLACE, SPEC_IF_BARE, 2, 2, cmd_restore, true},
     {"expire", "NAME TIME" BARE_SYNOPSIS, "set the time to live of a filter",
      "Redis removes the filter after TIME: 500ms, 90s, 30min, 24h, 7d. 0 removes the time to live.\n" BARE_SPEC_HELP,
-     "hibloom expire seen 24h", OPEN_OPTIONS, SPEC_IF_BARE, 2, 2, cmd_expire},
+     "hibloom expire seen 24h", OPEN_OPTIONS, SPEC_IF_BARE, 2, 2, cmd_expire, false},
     {"clear", "NAME" BARE_SYNOPSIS, "remove all items of a filter",
      "The filter stays, with its spec and its time to live.\n" BARE_SPEC_HELP, "hibloom clear seen", OPEN_OPTIONS,
-     SPEC_IF_BARE, 1, 1, cmd_clear},
+     SPEC_IF_BARE, 1, 1, cmd_clear, false},
     {"replace", "NAME BY", "put a filter in the place of another",
      "Gives the filter BY the name NAME in one step, with the time to live of NAME. The old filter\n"
      "NAME is gone. So you can rebuild a filter during look-ups: make BY, fill it, replace.\n"
@@ -227,17 +230,17 @@ static const struct command commands[] = {
      "it first. Sliding windows, and bitmaps that another program fills, can neither replace nor be\n"
      "replaced. In a cluster both must lie in one slot: give both names the same {tag}. If each has\n"
      "one key, {seen}x can replace seen.\n",
-     "hibloom replace seen seen_of_today", 0, SPEC_NEVER, 2, 2, cmd_replace},
+     "hibloom replace seen seen_of_today", 0, SPEC_NEVER, 2, 2, cmd_replace, false},
     {"repair", "NAME...", "replace the lost keys of filters by empty ones",
      "A filter of several keys (above 16 MB, or partitioned) is damaged if Redis has lost one\n"
      "key. repair makes the lost keys again, empty. Add the items of these keys again. Other keys\n"
      "stay as they are. Prints a line for each filter that has all its keys.\n",
-     "hibloom repair seen", 0, SPEC_NEVER, 1, MANY, cmd_repair},
+     "hibloom repair seen", 0, SPEC_NEVER, 1, MANY, cmd_repair, false},
     {"drop", "NAME..." BARE_SYNOPSIS, "remove filters",
      "Removes each filter, also one that has lost keys. If it fails for one, it goes on with the\n"
      "others, and exits 2. It leaves a filter whose spec is unreadable, and a key that was altered:\n"
      "delete that by hand, with the DEL of Redis.\n" BARE_SPEC_HELP,
-     "hibloom drop monday tuesday", OPEN_OPTIONS, SPEC_IF_BARE, 1, MANY, cmd_drop},
+     "hibloom drop monday tuesday", OPEN_OPTIONS, SPEC_IF_BARE, 1, MANY, cmd_drop, false},
     {"stats", "[--json | --prometheus] COMMAND [ARG...]", "run a command, and print what it cost",
      "Runs the command. Then it prints on standard error what its connections have done: items,\n"
      "commands, bytes, round trips, retries and more, as whole numbers. Exits as the command does.\n"
@@ -245,10 +248,10 @@ static const struct command commands[] = {
      "                     one, too, on standard output\n"
      "      --prometheus   the text format of Prometheus, also of a command that takes it\n",
      "hibloom stats --prometheus check seen https://example.org/", (unsigned)OPTIONS_OF_ANOTHER, SPEC_OPTIONAL, 1, MANY,
-     cmd_stats},
+     cmd_stats, false},
     {"help", "[COMMAND | spec]", "explain a command, or how a spec is written",
      "Without an operand, lists the commands and the options that all commands take.\n", "hibloom help uniq", 0,
-     SPEC_NEVER, 0, 1, cmd_help},
+     SPEC_NEVER, 0, 1, cmd_help, false},
 };
 
 #define N_COMMANDS (sizeof commands / sizeof *commands)
@@ -360,8 +363,8 @@ int cmd_help(const struct request *r)
         c = command_find(r->operands[0]);
         if (c == NULL)
             return EXIT_TROUBLE;
-        output_text("usage: hibloom [-u URI] %s %s\n\n%c%s.\n\n%s\nExample: %s\n", c->name, c->synopsis,
-                    c->summary[0] - 'a' + 'A', c->summary + 1, c->details, c->example);
+        output_text("usage: hibloom [-u URI] %s %s\n\n%c%s.\n\n%s%s\nExample: %s\n", c->name, c->synopsis,
+                    c->summary[0] - 'a' + 'A', c->summary + 1, c->details, c->writes ? RESTART_WORDS : "", c->example);
     }
     return EXIT_YES;
 }

@@ -206,9 +206,9 @@ static void hint_at_rate(const char *text)
 static void refuse_option(const struct request *r, int option, const char *word)
 {
     const bool is_known = optopt >= LONG_OPTION;
-    const bool is_letter = optopt > 0 && !is_known && strncmp(word, "--", 2) != 0;
+    const bool is_letter = optopt > 0 && !is_known; /* `word` may be the one before its own */
     const char letter[] = {'-', (char)optopt, '\0'}, *const shown = is_letter ? letter : word;
-    const char *const value = strncmp(word, "--", 2) == 0 ? strchr(word, '=') : NULL;
+    const char *const value = !is_letter ? strchr(word, '=') : NULL;
     static const struct names names = {&long_options->name, sizeof *long_options,
                                        sizeof long_options / sizeof *long_options - 1};
     const char *const nearest = option == '?' && optopt == 0 ? nearest_name(word + 2, strcspn(word + 2, "="), &names)
@@ -377,7 +377,9 @@ static void hint_at_writing(const char *text, const char *words)
 
 void request_refuse_spec(const char *command, const char *text, const char *words)
 {
-    complain("%s: '%s': %s", command, text, words);
+    char without[SPEC_SIZE];
+
+    complain("%s: '%s': %s", command, spec_with(without, text, "seed", NULL), words);
     hint_at_writing(text, words);
 }
 
@@ -422,7 +424,7 @@ static bool make_spec(struct request *r, const struct command *c)
 bool request_check(struct request *r, const struct command *c)
 {
     r->near = r->near && (c->options & OPTION_NEAR) != 0 && (r->given & OPTION_BARE) == 0;
-    r->heeds_restarts = c->run == cmd_add;
+    r->heeds_restarts = c->writes;
     r->may_be_bare = (c->options & OPTION_BARE) != 0;
     return check_operands(r, c) &&
            (c->options == (unsigned)OPTIONS_OF_ANOTHER || (check_options(r, c) && make_spec(r, c)));

@@ -160,9 +160,20 @@ static uint64_t restarts(const struct session *s)
     return stats.restarts;
 }
 
-bool session_has_restarted(const struct session *s)
+static bool has_restarted(const struct session *s)
 {
     return restarts(s) != s->restarts;
+}
+
+int session_finish(const struct session *s, int result)
+{
+    const char *accepts = hibloom_store_option(s->store, "accept_restarts");
+
+    if (result != EXIT_YES || !has_restarted(s) || accepts == NULL || strcmp(accepts, "yes") == 0)
+        return result;
+    complain("%s: a server was restarted, or another took over, and may have forgotten a part of this: do it again",
+             s->name);
+    return EXIT_TROUBLE;
 }
 
 hibloom_status session_open_filter(struct session *s, const struct request *r)
@@ -186,7 +197,7 @@ bool session_make_again(struct session *s, const struct request *r, hibloom_stat
     struct request again = *r;
     char seeded[SPEC_SIZE];
 
-    if (status < HIBLOOM_ENOTFOUND || !session_has_restarted(s))
+    if (status < HIBLOOM_ENOTFOUND || !has_restarted(s))
         return false;
     if ((r->given & OPTION_BARE) == 0) {
         /* Without its seed, unless the user says one: another process may have drawn one already. */

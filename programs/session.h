@@ -27,8 +27,9 @@ bool session_reopen_existing(struct session *session, const struct request *requ
 /* The filter `name` of a session that is connected, as the request wants it. */
 hibloom_status session_open_filter(struct session *session, const struct request *request);
 
-/* Has a server restarted, or another taken over, since the filter was opened? */
-bool session_has_restarted(const struct session *session);
+/* The result of a command that writes. EXIT_TROUBLE after a complaint, if a server may have forgotten a part of it: it has
+ * restarted, or another has taken over, since the filter was opened. The calls have not told of the last one. */
+int session_finish(const struct session *session, int result);
 
 /* After a failed call: has a server forgotten the filter at a restart, or as another took over?
  * Then the filter is made again, with the spec that it had, after a warning. */

@@ -106,6 +106,8 @@ static void load_replaces_what_is_there(void **state)
     assert_run("d\n", 0, NULL, "", "load", name, "--replace", "-s", "capacity=1000 error=1e-9 segments=3");
     assert_run("", 1, "no\tc\nmaybe\td\n", "", "check", name, "c", "d");
     assert_int_equal(count_keys(name), 3);
+    assert_run("e\n", 2, "", "new.ttl= has no effect", "load", name, "--replace", "-s",
+               "capacity=9 error=0.1 new.ttl=1h");
     assert_run("e\n", 0, NULL, "", "load", name, "--replace", SURE);
     assert_run("", 1, "no\td\nmaybe\te\n", "", "check", name, "d", "e");
     assert_int_equal(count_keys(name), 1);

@@ -100,35 +100,43 @@ static void a_filter_that_a_server_forgot_is_made_again(void **state)
 }
 
 /* The next call of a handle learns of a restart: that may be the end of the input. */
-static void an_add_that_a_server_may_have_forgotten_is_trouble(void **state)
+static void what_a_server_may_have_forgotten_is_trouble(void **state)
 {
+    static const struct {
+        const char *command, *kind, *options;
+        bool goes_on;
+    } rows[] = {{"add", "--prefer=memory", "", true},
+                {"add", "--prefer=memory", "", false},
+                {"remove", "--counting", "", true},
+                {"load", "--grow", "", true},
+                {"add", "--prefer=memory", "?accept_restarts=yes", false}};
     struct redis_server *server = redis_server_start_tcp(NULL);
     const char *uri = redis_server_uri(server);
-    char accepting[160];
+    char with[160];
     struct program p;
 
-    snprintf(accepting, sizeof accepting, "%s?accept_restarts=yes", uri);
-    for (int i = 0; i < 3; i++) {
-        assert_run("", 0, "", "", "-u", uri, "create", "name", SURE);
-        assert_run("", 0, "", "", "-u", uri, "clear", "name");
-        program_start(&p, ARGS("-u", i < 2 ? uri : accepting, "add", "name", SURE), NULL);
-        program_write(&p, "a\n", 2);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        snprintf(with, sizeof with, "%s%s", uri, rows[i].options);
+        assert_run("", 0, "", "", "-u", uri, "create", "name", SURE, rows[i].kind);
+        assert_run("", 0, NULL, "", "-u", uri, "add", "name", "z");
+        program_start(&p, ARGS("-u", with, rows[i].command, "name"), NULL);
         redisContext *outside = redis_server_connect(server);
-        for (int tries = 0; test_command(outside, "BITCOUNT name 0 700000") == 0; tries++) {
+        const long long before = test_command(outside, "BITCOUNT name 0 700000");
+        program_write(&p, "z\nb\n", 4);
+        for (int tries = 0; test_command(outside, "BITCOUNT name 0 700000") == before; tries++) {
             assert_true(tries < 5000);
             test_sleep_ms(2);
         }
-        redisReply *saved = redisCommand(outside, "SAVE");
-        assert_non_null(saved);
-        freeReplyObject(saved);
+        freeReplyObject(redis_server_must(server, "SAVE"));
         redisFree(outside);
         redis_server_restart(server);
-        if (i == 0)
-            program_write(&p, "b\n", 2);
+        if (rows[i].goes_on)
+            program_write(&p, "c\n", 2);
         program_end(&p);
-        assert_int_equal(p.exit, i < 2 ? 2 : 0);
-        assert_string_equal(p.said.data, i < 2 ? "" : "added 1, new 1\n");
+        assert_int_equal(p.exit, rows[i].options[0] == '\0' ? 2 : 0);
+        assert_string_equal(p.said.data, rows[i].options[0] == '\0' ? "" : "added 2, new 1\n");
         program_free(&p);
+        assert_run("", 0, "", "", "-u", uri, "drop", "name");
     }
     redis_server_stop(server);
 }
@@ -306,7 +314,7 @@ int main(void)
         cmocka_unit_test(adds_that_no_replica_has_are_trouble),
         cmocka_unit_test(a_restart_is_warned_of_and_the_rest_is_printed),
         cmocka_unit_test(a_filter_that_a_server_forgot_is_made_again),
-        cmocka_unit_test(an_add_that_a_server_may_have_forgotten_is_trouble),
+        cmocka_unit_test(what_a_server_may_have_forgotten_is_trouble),
         cmocka_unit_test(stats_are_a_json_object_behind_the_command_s_own_output),
         cmocka_unit_test(what_is_known_to_be_in_is_not_asked_for_again),
         cmocka_unit_test(stats_in_the_format_of_prometheus),

@@ -39,6 +39,7 @@ static void a_wrong_command_line_is_trouble(void **state)
         {"add name -x", "-x is not an option"},
         {"add name --nonsense=yes", "--nonsense=yes is not an option; see hibloom help add"},
         {"plan -x4", "-x is not an option; see hibloom help plan"},
+        {"plan --json -xV", "-x is not an option; see hibloom help plan"},
         {"add name --bare=yes", "--bare takes no value"},
         {"plan -p 0.01 -n", "-n needs a value"},
         {"plan -n 10 -p 0.1 --layout", "--layout needs a value"},
