@@ -338,8 +338,8 @@ HIBLOOM_CHECKED hibloom_status hibloom_contains(hibloom *filter, const void *ite
 /* Removes an item from a counting filter. was_in, which may be NULL: whether it may have been in; if not, nothing
  * changes. Each item is one atomic step. Remove only items that are in: if an item that was never added passes for one
  * that is in and is removed, some other items may be answered "no". A counter that is full stays full until
- * hibloom_clear. A remove is never sent again once a server may have carried it out: after EIO, ETIMEDOUT, ECANCELED or
- * EPROTO leave it. ENOTSUP: the filter has no counters. Round trips: one, and one more after a clear. */
+ * hibloom_clear. A remove is never sent again once a server may have carried it out: after EIO, ETIMEDOUT, ECANCELED,
+ * EPROTO or EBUSY leave it. ENOTSUP: the filter has no counters. Round trips: one, and one more after a clear. */
 HIBLOOM_CHECKED hibloom_status hibloom_remove(hibloom *filter, const void *item, size_t len, bool *was_in);
 
 /* The same for n items in order. is_new and was_in may be NULL; else they, and found, have room for n. An item that
@@ -486,7 +486,7 @@ HIBLOOM_CHECKED hibloom_status hibloom_save_fd(hibloom *filter, int fd);
 HIBLOOM_CHECKED hibloom_status hibloom_restore(hibloom *into, const char *path);
 
 /* The spec of the filter in a file, seed included, as a text for hibloom_open (of a bare bitmap: hibloom_attach).
- * The length is checked, and not the checksum. EIO: errno says why; EINVAL there: it is no regular file. ECORRUPT:
+ * The length is checked, and not the checksum. EIO: errno says why; EINVAL, EISDIR: no regular file. ECORRUPT:
  * hibloom_save has not written it. ENOTSUP: a newer version has. ERANGE: it does not fit; HIBLOOM_TEXT_SIZE does. */
 HIBLOOM_CHECKED hibloom_status hibloom_file_spec(const char *path, char *buf, size_t size);
 

@@ -22,6 +22,7 @@
 #include <hibloom/hibloom.h>
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <initializer_list>
 #include <iterator>
 #include <memory>
@@ -200,12 +201,23 @@ public:
     void repair(const text &name) { call(hibloom_repair, name); }
     std::vector<std::string> list(const text &pattern = nullptr)
     {
-        std::vector<std::string> names;
+        struct {
+            std::vector<std::string> names;
+            std::exception_ptr failed; /* none may pass through C */
+        } all;
         const auto take = [](const char *name, void *data) noexcept {
-            return static_cast<std::vector<std::string> *>(data)->emplace_back(name), true;
+            auto *to = static_cast<decltype(all) *>(data);
+            try {
+                to->names.emplace_back(name);
+            } catch (...) {
+                to->failed = std::current_exception();
+            }
+            return !to->failed;
         };
-        call(hibloom_list, pattern, take, &names);
-        return names;
+        call(hibloom_list, pattern, take, &all);
+        if (all.failed)
+            std::rethrow_exception(all.failed);
+        return all.names;
     }
 
 private:

@@ -41,7 +41,8 @@ bool error_repeats(const char *words, const char *secret, size_t secret_len)
         if (++n >= sizeof piece && memmem(said, said_len, piece, sizeof piece) != NULL)
             return true;
     }
-    return n > 0 && n < sizeof piece && memmem(said, said_len, piece + sizeof piece - n, n) != NULL;
+    /* Without a letter or digit nothing can be compared, and any words may repeat it. */
+    return secret_len > 0 && n < sizeof piece && memmem(said, said_len, piece + sizeof piece - n, n) != NULL;
 }
 
 const char *hibloom_strerror(hibloom_status status)

@@ -40,7 +40,7 @@ static bool is_next(const char **at, char byte)
     }
     p += *p == '\\' && p[1] != '\0';
     *at = p + 1;
-    return *p == byte && *p != '\0';
+    return *p == byte; /* at the pattern's end it is not */
 }
 
 /* Only the last '*' may have to take more: the match of those before it is enough. */

@@ -120,6 +120,23 @@ static hibloom_status open_regular(struct filter_file *file, uint64_t *size)
     return HIBLOOM_OK;
 }
 
+/* It has what is unknown here. A newer version has written it, if the file is whole. */
+static hibloom_status check_newer(struct filter_file *file, uint64_t size, const char *words)
+{
+    unsigned char part[4096];
+    hibloom_status status = lseek(file->fd, 0, SEEK_SET) == 0 ? HIBLOOM_OK : fail_system(file);
+
+    XXH3_64bits_reset(file->sum);
+    for (uint64_t left = size - SUM_BYTES; left > 0 && status == HIBLOOM_OK;) {
+        const size_t len = left < sizeof part ? (size_t)left : sizeof part;
+        status = filter_file_read(file, part, len);
+        left -= len;
+    }
+    if (status == HIBLOOM_OK)
+        status = filter_file_check(file);
+    return status == HIBLOOM_OK ? error_set(file->error, HIBLOOM_ENOTSUP, "%.256s %s", file->path, words) : status;
+}
+
 static hibloom_status read_header(struct filter_file *file, uint64_t size)
 {
     if (size < FILE_HEADER_BYTES + SUM_BYTES)
@@ -130,7 +147,7 @@ static hibloom_status read_header(struct filter_file *file, uint64_t size)
     if (memcmp(file->header, magic, sizeof magic) != 0)
         return filter_file_corrupt(file, "holds no filter");
     if (hash_load32(file->header + VERSION_AT) != VERSION)
-        return filter_file_corrupt(file, "is of a version that is not known here");
+        return check_newer(file, size, "was made by a newer hibloom");
 
     /* Neither sum nor difference may wrap, whatever the two lengths say. */
     const uint32_t text_length = hash_load32(file->header + TEXT_LENGTH_AT);
@@ -165,30 +182,10 @@ static uint32_t links_of(const struct spec *spec, uint64_t bytes)
     return links;
 }
 
-/* Its text has a word that is unknown here. A newer version has written it, if the file is whole. */
-static hibloom_status check_newer(struct filter_file *file)
-{
-    unsigned char part[4096];
-    struct error newer;
-    hibloom_status status = HIBLOOM_OK;
-
-    sum_head(file);
-    for (uint64_t left = hash_load64(file->header + BITS_LENGTH_AT); left > 0 && status == HIBLOOM_OK;) {
-        const size_t len = left < sizeof part ? (size_t)left : sizeof part;
-        status = filter_file_read(file, part, len);
-        left -= len;
-    }
-    if (status == HIBLOOM_OK)
-        status = filter_file_check(file);
-    if (status != HIBLOOM_OK)
-        return status;
-    request_say_newer(file->text, &newer);
-    return error_set(file->error, HIBLOOM_ENOTSUP, "%.256s %s", file->path, newer.words);
-}
-
-static hibloom_status check_spec(struct filter_file *file)
+static hibloom_status check_spec(struct filter_file *file, uint64_t size)
 {
     hibloom_status status = HIBLOOM_ECORRUPT;
+    struct error newer;
 
     if (strlen(file->text) == hash_load32(file->header + TEXT_LENGTH_AT))
         status = spec_adopt(&file->spec, file->text);
@@ -196,8 +193,10 @@ static hibloom_status check_spec(struct filter_file *file)
         status = spec_check(&file->spec); /* it has a size */
     if (status == HIBLOOM_ENOMEM)
         return error_set(file->error, status, "out of memory");
-    if (status == HIBLOOM_ENOTSUP)
-        return check_newer(file);
+    if (status == HIBLOOM_ENOTSUP) { /* a word of its text is */
+        request_say_newer(file->text, &newer);
+        return check_newer(file, size, newer.words);
+    }
     if (status != HIBLOOM_OK)
         return filter_file_corrupt(file, "was altered: its spec is unreadable");
     file->links = file->spec.link == 0 ? links_of(&file->spec, hash_load64(file->header + BITS_LENGTH_AT)) : 0;
@@ -215,7 +214,7 @@ hibloom_status filter_file_open(struct filter_file *file, const char *path, stru
     if (status == HIBLOOM_OK)
         status = read_header(file, size);
     if (status == HIBLOOM_OK)
-        status = check_spec(file);
+        status = check_spec(file, size);
     if (status == HIBLOOM_OK)
         sum_head(file);
     return status;

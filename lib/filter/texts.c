@@ -122,8 +122,9 @@ static void plan_window(hibloom_plan *plan, const struct spec *spec)
 {
     struct spec slice;
 
-    for (uint32_t i = 1; spec->window != 0 && i <= spec->slices; i++)
+    for (uint32_t i = 1; i <= spec->slices; i++)                    /* without a window there are none */
         if (spec_link(&slice, spec, i, UINT64_MAX) == HIBLOOM_OK) { /* nearly all ids have all digits */
+            plan->bits += spec_all_bits(&slice);
             plan->bytes += link_bytes(&slice);
             plan->keys += spec_keys(&slice);
         }

@@ -38,7 +38,7 @@ hibloom_status linked_make(struct linked *linked, const struct spec *spec)
     *linked = (struct linked){.links = 0};
     linked->link = alloc.calloc(spec_has_links(spec) ? SPEC_LINKS_MAX : 1, sizeof *linked->link);
     hibloom_status status = linked->link != NULL ? add_link(linked, spec) : HIBLOOM_ENOMEM;
-    while (status == HIBLOOM_OK && spec->window != 0 && linked->links <= spec->slices)
+    while (status == HIBLOOM_OK && linked->links <= spec->slices)
         status = linked_grow(linked);
     return status;
 }

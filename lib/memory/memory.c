@@ -269,7 +269,7 @@ static hibloom_status reach(hibloom *filter, uint64_t at_least)
     struct linked *bits = bits_of(filter);
     hibloom_status status = HIBLOOM_OK;
 
-    while (status == HIBLOOM_OK && filter->spec.growth != 0 && bits->links < at_least)
+    while (status == HIBLOOM_OK && bits->links < at_least)
         status = tell(filter, linked_grow(bits));
     return status;
 }

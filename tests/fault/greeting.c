@@ -154,6 +154,8 @@ static void a_password_in_the_servers_words_is_not_repeated(void **state)
         {"open sesame", "open%20sesame", "$11\r\nopen sesame\r\n", HIBLOOM_EPROTO},
         {"o\nen sesame", "o%0Aen%20sesame", LACKS "o en sesame'\r\n", HIBLOOM_ESERVER},
         {"o\"en sesame", "o%22en%20sesame", "-ERR no such user \"user\" with \"o\\\"en sesame\"\r\n", HIBLOOM_ESERVER},
+        {"\xc3\xa4\xc3\xb6\xc3\xbc", "\xc3\xa4\xc3\xb6\xc3\xbc", LACKS "\xc3\xa4\xc3\xb6\xc3\xbc'\r\n",
+         HIBLOOM_ESERVER},
         {"opensesame", "opensesame", LACKS "opensesame'\r\n", HIBLOOM_EIO}, /* of a Sentinel, which may lack AUTH */
     };
     const hibloom_setup setup = {.size = sizeof setup, .log = look_at_log};
