@@ -66,16 +66,6 @@ static void what_replicas_have_outlives_a_master(void **state)
     assert_dropped_last(filter, store);
 }
 
-static void a_sentinel_that_is_dead_is_skipped(void **state)
-{
-    redis_server_kill(sentinel_watcher(sentinel, 0));
-    hibloom_store *store = test_connect(sentinel_uri(sentinel), NULL);
-    hibloom_close(test_open(store, "seen", SMALL));
-    assert_ok(hibloom_drop_by_name(store, "seen"), store);
-    hibloom_store_free(store);
-    redis_server_restart(sentinel_watcher(sentinel, 0));
-}
-
 static void a_master_that_nobody_knows_is_said_in_words(void **state)
 {
     hibloom_store *store;
@@ -197,7 +187,6 @@ static void words_name_the_replica_that_stands_still(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_sentinel_that_is_dead_is_skipped),
         cmocka_unit_test(a_master_that_nobody_knows_is_said_in_words),
         cmocka_unit_test(a_password_is_the_servers),
         cmocka_unit_test(sentinels_may_have_the_same_password),

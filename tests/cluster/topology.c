@@ -1,19 +1,16 @@
-/* Nodes say of themselves no host, or a host name; they want a password; and nobody has a slot. */
+/* Nodes say of themselves no host, or a host name; and they want a password. */
 #include "spec/spec.h"
 #include "support/items.h"
 #include "support/redis_cluster.h"
 #include "support/test.h"
 
-#include <dlfcn.h>
 #include <hiredis/hiredis.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { ITEMS = 3000, PRIMARIES = 3 };
 
 #define TEXT "bits=3000000 hashes=7 segments=12 seed=1"
-#define SINGLE "bits=300000 hashes=7 seed=1"
 
 static hibloom_item *items;
 static bool answers[ITEMS];
@@ -98,75 +95,6 @@ static void each_node_is_given_the_password(void **state)
     use(cluster, uri);
 }
 
-#define NOBODY "nobody.example" /* no host has that name */
-
-__attribute__((visibility("default"))) int getaddrinfo(const char *name, const char *service,
-                                                       const struct addrinfo *hints, struct addrinfo **out)
-{
-    int (*next)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
-
-    *(void **)&next = dlsym(RTLD_NEXT, "getaddrinfo");
-    return strcmp(name, NOBODY) == 0 ? EAI_NONAME : next(name, service, hints, out);
-}
-
-struct lost_slot {
-    struct redis_cluster *cluster;
-    int slot, owner;
-    bool told;
-};
-
-/* The owner takes the slot again once a call has failed for that, and is tried again. */
-static void give_back(hibloom_log_level level, const char *line, void *data)
-{
-    struct lost_slot *lost = data;
-
-    if (lost->told || strstr(line, "no node of the cluster has the key's slot; trying again") == NULL)
-        return;
-    lost->told = true;
-    freeReplyObject(
-        redis_server_must(redis_cluster_node(lost->cluster, lost->owner), "CLUSTER ADDSLOTS %d", lost->slot));
-}
-
-static void keys_of_slots_that_nobody_has_are_unavailable_and_others_work(void **state)
-{
-    static const char *const args[] = {"--cluster-require-full-coverage", "no", NULL};
-    struct redis_cluster *cluster = start(args);
-    const int slot = redis_cluster_slot(cluster, "here"), owner = redis_cluster_owner(cluster, slot);
-    hibloom_store *early = test_connect(redis_cluster_uri(cluster), NULL), *late;
-    hibloom *filters[2] = {test_open(early, "here", SINGLE), test_open(early, "there", SINGLE)};
-
-    for (int i = 0; i < PRIMARIES; i++) /* the owner first, or it would tell the others that it has it */
-        freeReplyObject(
-            redis_server_must(redis_cluster_node(cluster, (owner + i) % PRIMARIES), "CLUSTER DELSLOTS %d", slot));
-    late = test_connect(redis_cluster_uri(cluster), NULL);
-    hibloom *second = test_open(late, "there", SINGLE), *opened = NULL;
-    struct spec spec = test_spec(SINGLE);
-    assert_fails(hibloom_add_many(filters[0], items, ITEMS, NULL), HIBLOOM_EUNAVAILABLE, early, "not served");
-    assert_fails(hibloom_open(&opened, late, "here", test_text(&spec)), HIBLOOM_EUNAVAILABLE, late,
-                 "no node of the cluster has the key's slot");
-    assert_ok(hibloom_add_many(filters[1], items, ITEMS, NULL), early);
-    assert_ok(hibloom_add_many(second, items, ITEMS, NULL), late);
-    struct lost_slot lost = {cluster, slot, owner, false};
-    char uri[200];
-    snprintf(uri, sizeof uri, "redis+cluster://" NOBODY ",%s",
-             redis_cluster_uri(cluster) + strlen("redis+cluster://")); /* a first node that no try mends */
-    hibloom_store *patient = test_connect(
-        with_options(uri, "retry=60s"),
-        &(hibloom_setup){.size = sizeof(hibloom_setup), .log = give_back, .data = &lost});
-    assert_ok(hibloom_open(&opened, patient, "here", test_text(&spec)), patient);
-    assert_true(lost.told);
-    test_close(opened, patient);
-    redis_cluster_wait_settled(cluster);
-    assert_ok(hibloom_add_many(filters[0], items, ITEMS, NULL), early);
-    assert_ok(hibloom_open(&opened, late, "here", test_text(&spec)), late);
-    hibloom_close(filters[0]);
-    hibloom_close(filters[1]);
-    hibloom_close(second);
-    test_close(opened, early);
-    hibloom_store_free(late);
-    redis_cluster_stop(cluster);
-}
-
 /* A node is dead, and another one does not answer. */
 static void a_call_that_has_failed_waits_for_no_other_connection(void **state)
 {
@@ -190,7 +118,6 @@ int main(void)
         cmocka_unit_test(a_node_that_names_no_host_means_the_one_that_was_asked),
         cmocka_unit_test(nodes_may_have_names),
         cmocka_unit_test(each_node_is_given_the_password),
-        cmocka_unit_test(keys_of_slots_that_nobody_has_are_unavailable_and_others_work),
         cmocka_unit_test(a_call_that_has_failed_waits_for_no_other_connection),
     };
 

@@ -112,7 +112,8 @@ bool has_cause(const struct call *c, hibloom_status status)
     case HIBLOOM_ECORRUPT: /* a removal that was cut may have taken a link of which no root tells yet; or a key, if it is full */
         return ((life || caused(CAUSE_CLOCK, 1)) && some_key_may_go(c->name) &&
                 /* what a stranger left may stand where its filter was, which had another number of keys */
-                !(is_whole && c->handle_gone && !(world.plan->sizes != 0 && world_had(FAULT_STRANGER)))) ||
+                !(is_whole && c->handle_gone && !(world.plan->sizes != 0 && world_had(FAULT_STRANGER)) &&
+                  !(kind->growing && caused(CAUSE_LOSS, 1)) /* its links outlive its first one */)) ||
                ((kind->growing || kind->window || caused(CAUSE_REFUSAL, 1)) && !is_whole &&
                 (names[c->name].did & (1u << VERB_DROP | 1u << VERB_DELETE)) != 0);
     case HIBLOOM_EBUSY: /* of a window: it tries 20 times, each as a period has passed, or a slice was cleared */

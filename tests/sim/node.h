@@ -66,7 +66,8 @@ struct key {
 struct peer {
     int port;
     char id[41];
-    int primary; /* its index, or -1: it is a primary itself */
+    int primary;  /* its index, or -1: it is a primary itself */
+    bool doubted; /* Sentinels take it for down, whatever it is */
 };
 
 /* Slots from..to. The other three are indexes of peers, or -1. */

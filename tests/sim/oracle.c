@@ -420,7 +420,8 @@ static bool gives_up(const struct call *c, hibloom_status status, uint64_t took_
            (c->verb != VERB_LOOK || !kind_of(c->name)->growing || strstr(text, "READONLY") == NULL) &&
            (status == HIBLOOM_EIO || status == HIBLOOM_ETIMEDOUT ||
             (status == HIBLOOM_EUNAVAILABLE &&
-             (world.plan->topology != CLUSTER || strstr(text, "take over from each other") != NULL)));
+             (world.plan->topology != CLUSTER || strstr(text, "take over from each other") != NULL ||
+              strstr(text, "no node of the cluster") != NULL)));
 }
 
 /* A loss that was long ago lets a call begin again once, not until its retry time is over. Where replicas lag for longer
@@ -496,6 +497,7 @@ void oracle_end(struct call *c, hibloom_status status, const bool *answers, cons
      * lost in front of the root's guard, one of another key counts. */
     if (needs_handle(c->verb) && c->verb != VERB_DROP && !c->handle_met && !world.stale[c->client] &&
         world.plan->client[c->client].near < 2 &&
+        !(world.plan->doubts && world.plan->client[c->client].from_replicas) /* of one that follows late */ &&
         (!has_several_keys(c->name) ||
          (c->handle_gone && kind_of(c->name)->window && !was_expired(c->name) && !world_had(FAULT_STRANGER) &&
           !caused(CAUSE_CONNECTION, c->begun_us > 100000 ? c->begun_us - 100000 : 1))))

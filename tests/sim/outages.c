@@ -32,6 +32,18 @@ static void tell_old_view(void *unused)
     old_view.master = view.master;
 }
 
+/* Sentinels reconfigure the other replicas one by one, and list them as the new master's before that. */
+static void follow(void *at)
+{
+    const int me = (int)((struct server *)at - servers);
+    int heir = peers[me].primary;
+
+    while (heir >= 0 && (servers[heir].heir >= 0 || servers[heir].primary >= 0))
+        heir = servers[heir].heir >= 0 ? servers[heir].heir : servers[heir].primary;
+    if (servers[me].primary >= 0 && heir >= 0 && heir != me && servers[me].primary != heir)
+        resync(me, heir);
+}
+
 /* The replica takes over; what it has not got is lost. */
 static void promote(int replica, int primary)
 {
@@ -49,8 +61,15 @@ static void promote(int replica, int primary)
     view.master = replica;
     net_at(net_now_us() + 20000 + world.take_overs * 400000 % 1000000, tell_old_view, NULL);
     for (int i = 0; i < data_count; i++)
-        if (servers[i].primary == primary && i != replica)
-            resync(i, replica);
+        if (servers[i].primary == primary && i != replica) {
+            const uint64_t later_us = plan_chance(world.plan, (uint64_t)i, world.take_overs) % 4000000;
+            if (world.plan->doubts && later_us > 2000000) {
+                peers[i].primary = replica;
+                net_at(net_now_us() + later_us - 2000000, follow, &servers[i]);
+            } else {
+                resync(i, replica);
+            }
+        }
     note(CAUSE_RESTART);
     note(CAUSE_LOSS);
     world_say("server %d takes over from %d", replica, primary);

@@ -248,6 +248,8 @@ static const struct focus {
     {BITS(PLAIN, BLOCKED), VERB(ADD, LOOK, SLEEP), FAULT(RESTART), NULL, ASKS | PACED, 2},
     {BIT(PLAIN), VERB(ADD, LOOK), FAULT(DELAY, ISOLATE), NULL, WATCHED | PACED, 2},
     {BIT(PLAIN), VERB(ADD, LOOK), FAULT(DELAY), "SENTINEL", WATCHED | PACED | HURRIED, 2},
+    {BITS(PLAIN, BARE), VERB(ADD, LOOK), FAULT(FAILOVER, ISOLATE, RESTART, SLOW, DELAY), NULL, WATCHED | ASKS | PACED,
+     2},
     {BITS(PLAIN, BLOCKED), VERB(ADD, LOOK, SLEEP), FAULT(RESTART, MOVE), NULL, CLUSTERED | PACED, 2},
     {BIT(PLAIN), VERB(ADD, LOOK), FAULT(RESTART), NULL, LOOPED | RETRIES, 2},
     {BITS(PLAIN, BLOCKED), VERB(ADD, LOOK), FAULT(FAILOVER, ISOLATE, MOVE), NULL, CLUSTERED | PACED, 3},
@@ -366,6 +368,8 @@ static void draw_focus(struct plan *p, struct draw *d, const struct focus *focus
         p->topology = SENTINEL;
     if (replicated && p->replicas == 0)
         p->replicas = 1;
+    p->doubts = (focus->is & WATCHED) != 0 && (focus->is & ASKS) != 0;
+    p->replicas = p->doubts ? 2 : p->replicas;
     for (uint64_t i = 0; i < p->clients; i++) {
         p->client[i].min_replicas = (focus->is & KEEPS) != 0 ? 1 : p->client[i].min_replicas;
         p->client[i].from_replicas |= (focus->is & ASKS) != 0;
@@ -445,6 +449,7 @@ void plan_draw(struct plan *p, uint64_t seed)
     const uint64_t naming = plan_chance(p, p->shards, 3);
     p->nameless = p->topology == CLUSTER && naming % 4 == 0 ? naming / 4 % 4 : 0;
     p->away = naming / 16 % 4 == 0; /* who is replaced stays down for longer than most calls try */
+    p->doubts |= p->topology == SENTINEL && naming / 64 % 2 == 0; /* Sentinels take replicas for down at times */
     /* all filters have one seed */
     p->kin |= p->names > 1 && p->kind0 == p->kind1 && plan_chance(p, p->names, MERGED_STORED) % 4 == 0;
     draw_steps(p, &d, about != 0 ? focus.verbs : 0, about != 0 && (focus.is & LARGE) != 0);

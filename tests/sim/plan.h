@@ -99,7 +99,7 @@ struct step {
 #define SETTINGS(X) \
     X(topology) X(shards) X(replicas) X(version) X(valkey) X(latency_us) X(lag_us) X(window) X(names) X(kind0) \
     X(kind1) X(clients) X(rate) X(faults) X(pieces) X(late) X(sizes) X(races) X(quiet) X(pace) X(spare) X(holes) \
-    X(kin) X(lives) X(nameless) X(away)
+    X(kin) X(lives) X(nameless) X(away) X(doubts)
 #define CLIENT_SETTINGS(X) \
     X(loop) X(retry_ms) X(timeout_ms) X(min_replicas) X(replicas_ms) X(from_replicas) X(bitfield) X(deadline_ms) \
     X(near) X(accept_restarts) X(fast)

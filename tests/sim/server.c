@@ -152,8 +152,16 @@ bool run_sentinel_master(struct run *run)
 static void put_replica(struct run *run, const struct peer *peer)
 {
     char port[16];
-    const char *const words[] = {
-        "ip", NODE_HOST, "port", port, "runid", peer->id, "flags", "slave", "master-link-status", "ok"};
+    const char *const words[] = {"ip",
+                                 NODE_HOST,
+                                 "port",
+                                 port,
+                                 "runid",
+                                 peer->id,
+                                 "flags",
+                                 peer->doubted ? "slave,s_down,disconnected" : "slave",
+                                 "master-link-status",
+                                 "ok"};
 
     snprintf(port, sizeof port, "%d", peer->port);
     put_array(run, sizeof words / sizeof *words);

@@ -170,7 +170,7 @@ static void install_reader(struct connection *c)
 
 hibloom_status connection_open(struct connection *c, const struct store_settings *s, const char *host, unsigned port)
 {
-    *c = (struct connection){.settings = s, .host = host, .timeout_ms = (uint32_t)s->options.connect_timeout_ms};
+    *c = (struct connection){.settings = s, .timeout_ms = (uint32_t)s->options.connect_timeout_ms};
     c->status = context_begin(&c->context, s, host, port, &c->error);
     c->alive = c->status == HIBLOOM_OK;
     c->opening = POLLOUT;
@@ -185,7 +185,7 @@ static hibloom_status shake_hands(struct connection *c)
 
     sigpipe_block(&before);
     if (c->ssl == NULL)
-        status = tls_begin(c->context, c->settings, c->host, &c->ssl, &c->error);
+        status = tls_begin(c->context, c->settings, c->context->tcp.host, &c->ssl, &c->error);
     if (status == HIBLOOM_OK)
         status = tls_step(c->ssl, &c->opening, &c->error);
     sigpipe_unblock(&before, status != HIBLOOM_OK);

@@ -22,7 +22,6 @@ struct connection {
     bool borrowed;
     bool alive;                                 /* answers can still be received, or it is being made */
     short opening;                              /* it is being made, and waits for these events of poll */
-    const char *host;                           /* while it is */
     struct ssl_st *ssl;                         /* in a handshake; the context's */
     uint64_t deadline;                          /* the waiting call's; 0: none */
     bool readable;                              /* there may be unread bytes; always set if borrowed */
@@ -46,8 +45,7 @@ struct connection {
     void *their_privdata;
 };
 
-/* Begins to make a connection to the address, or path. connection_polled goes on with it, until `opening` is 0. The
- * host must live as long. */
+/* Begins to make a connection to the address, or path. connection_polled goes on with it, until `opening` is 0. */
 hibloom_status connection_open(struct connection *, const struct store_settings *, const char *host, unsigned port);
 
 /* Takes over the caller's, and leaves it as it was found. */

@@ -267,7 +267,7 @@ void call_flight_failed(struct carrier *c, struct flight *flight, struct node *n
                         const char *words, bool lost)
 {
     struct call *call = flight->call;
-    const bool elsewhere = flight->kind == FLIGHT_TASK && node != NULL && node->role == NODE_REPLICA &&
+    const bool elsewhere = flight->kind == FLIGHT_TASK && node != NULL && flight->by_replica &&
                            !flight->replica_failed && !task_has_failed(call->task) && has_time(call);
     const bool doubtful = lost && !flight->guard_ahead;
     const bool touch = flight->kind == FLIGHT_TOUCH && hibloom_is_retryable(status);

@@ -82,6 +82,7 @@ struct carrier {
     bool gathers;         /* calls are begun, and none goes on until all have */
     bool in_step;         /* no node gets more before all have answered, so that calls share their round trips */
     bool by_turns;        /* the driver calls events_flush once the loop turns: till then a proof may get old */
+    uint64_t ends_ms;     /* the first deadline of its calls, or of one that has ended; 0: none has one */
     bool timed;           /* the driver calls events_tick when it is time, whatever else comes */
     bool failing;         /* the last call that ended has failed, and the log tells why */
     uint64_t revivals;    /* new connections so far for calls that have failed */

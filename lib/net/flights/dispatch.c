@@ -200,6 +200,7 @@ static void route(struct carrier *c, struct call *call, struct flight *flight)
         carrier_note_stale(c); /* somebody may have it now */
         known = may_send(c, call);
     }
+    flight->by_replica = node != NULL && node->role == NODE_REPLICA;
     if (node != NULL)
         give_to_node(c, node, flight);
     else if (known)
@@ -271,7 +272,7 @@ static void take_refusal(struct carrier *c, struct node *node, struct flight *fl
         call_end_flight(c, flight);
         return;
     }
-    if (to == NULL && c->topology.lacks_memory) {
+    if (to == NULL && c->topology.lacks_memory && (refusal == REFUSAL_MOVED || refusal == REFUSAL_ASK)) {
         call_flight_failed(c, flight, node, HIBLOOM_ENOMEM, "out of memory", false);
         return;
     }
@@ -303,7 +304,7 @@ static bool is_held(const struct carrier *c, const struct node *node, const stru
         return false;
     return refusal_status(refusal) == HIBLOOM_EUNAVAILABLE &&
            !(refusal_is_of_size(refusal) && flight->exchange.replaceable) &&
-           (call_may_retry(c, flight->call) || (node->role == NODE_REPLICA && !flight->replica_failed));
+           (call_may_retry(c, flight->call) || (flight->by_replica && !flight->replica_failed));
 }
 
 /* False: it was that of the guard, which went alone, and was not good. */
@@ -317,7 +318,7 @@ static bool deliver(struct carrier *c, struct node *node, struct flight *flight,
 
     reply->repeated = index >= flight->doubtful && !task->reads;
     reply->duplicate = index < flight->delivered;
-    reply->by_replica = node->role == NODE_REPLICA;
+    reply->by_replica = flight->by_replica;
     reply->asked_ns = flight->sent_ns;
     if (flight->guard_ahead)
         good = task_take_guard_ahead(task, flight->exchange.tag, reply);

@@ -184,6 +184,7 @@ void events_begin(struct carrier *c, struct call *call, struct task *task)
     TAILQ_INSERT_TAIL(&c->calls, call, in_calls);
     call_set_runnable(c, call);
     call->deadline = c->store.base.deadline_ms != 0 ? clock_now_ms() + c->store.base.deadline_ms : 0;
+    c->ends_ms = sooner(c->ends_ms, call->deadline);
     (void)call_tell_restart(c, call, NULL);
     settle(c);
 }
@@ -275,11 +276,8 @@ static bool waits_for_locations(const struct carrier *c, const struct call *call
 /* When the first call of a loop ends that waits for a connection, its turn or the locations; 0: none does. */
 static uint64_t expiry_at(const struct carrier *c)
 {
-    const struct call *call = c->by_turns && c->locate.asking ? TAILQ_FIRST(&c->calls) : NULL;
+    uint64_t at = c->by_turns && c->locate.asking ? c->ends_ms : 0;
 
-    while (call != NULL && !waits_for_locations(c, call))
-        call = TAILQ_NEXT(call, in_calls);
-    uint64_t at = call != NULL ? call_deadline(c, call) : 0;
     for (unsigned i = 0; c->by_turns && i < c->topology.count; i++)
         at = sooner(at, c->topology.nodes[i]->expires_ms);
     return at;
@@ -311,8 +309,11 @@ static void expire_all(struct carrier *c, uint64_t now)
             else
                 node_queue(c, node, flight);
     }
+    c->ends_ms = 0;
     for (struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls))
-        if (waits_for_locations(c, call) && has_expired(c, call, now))
+        if (!has_expired(c, call, now))
+            c->ends_ms = sooner(c->ends_ms, call_deadline(c, call));
+        else if (waits_for_locations(c, call))
             expire(c, flights_take(&call->waiting), NULL); /* its others go with it */
     settle(c);
 }

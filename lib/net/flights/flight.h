@@ -48,6 +48,7 @@ struct flight {
     bool by_ask : 1;         /* in front of each command goes ASKING, */
     bool ask_answered : 1;   /* whose reply has come */
     bool unserved : 1;       /* a replica refuses so, too: it has not looked for the key yet */
+    bool by_replica : 1;     /* it was written to a replica */
     bool replica_failed : 1; /* so the primary answers */
     bool written : 1;        /* and not only its guard */
     bool goes_first : 1;     /* its guard went alone, and it is not written since: in call.first */

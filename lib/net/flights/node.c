@@ -259,8 +259,7 @@ static const char *explain_end(const struct carrier *c, const struct node *node,
                        node->sent.first->index == 0;
     const bool alert = strstr(words, "\\x15") != NULL;
 
-    if (!first || c->settings->borrowed || uri->tls || uri->kind == URI_UNIX ||
-        (!alert && strstr(words, "reset by peer") == NULL))
+    if (!first || uri->tls || uri->kind == URI_UNIX || (!alert && strstr(words, "reset by peer") == NULL))
         return words;
     (void)error_set(error, HIBLOOM_EIO, "%s%s, use %s", alert ? "" : words,
                     alert ? "this port speaks TLS" : "; if this port speaks TLS", uri_scheme(uri->kind, true));
@@ -368,6 +367,10 @@ void node_take_greeting(struct carrier *c, struct node *node, struct flight *fli
     flight_free(&c->pool, flights_take(&node->sent));
     if (!g->again)
         settings_log(c->settings, HIBLOOM_LOG_INFO, "%s: connected", carrier_where(c, node, where, sizeof where));
+    if (g->role == NODE_REPLICA && node->role != NODE_REPLICA) {
+        node_lose(c, node, HIBLOOM_EUNAVAILABLE, "this replica is none of the primary any more");
+        return;
+    }
     const bool restarted = take_run(c, node);
     if (restarted)
         call_tell_all_restart(c, node);

@@ -10,7 +10,7 @@
 static bool asks_replicas(const struct carrier *c, const struct call *call)
 {
     return c->settings->options.read_from_replicas && call->task->reads && call->task->redo != NULL &&
-           !call->replica_lacked;
+           !call->task->at_primary && !call->replica_lacked;
 }
 
 bool replicas_may_answer(const struct carrier *c, const struct flight *flight)

@@ -243,10 +243,9 @@ static bool is_take_over(const struct topology *t, const struct slot_map *map, u
 /* Compares it with the map before. Has a node taken over? The first one replaces none. */
 static bool find_heirs(const struct topology *t, struct slot_map *map)
 {
-    const bool compares = topology_primaries(t) > 0 && memcmp(t->slots, map->slots, sizeof map->slots) != 0;
     bool found = false;
 
-    for (unsigned i = 0; compares && i < KEYS_SLOTS; i++) {
+    for (unsigned i = 0; i < KEYS_SLOTS; i++) {
         const uint16_t former = t->slots[i] % NODES_MAX, heir = map->slots[i];
         if (t->slots[i] == SLOT_UNKNOWN || heir >= SLOT_UNSERVED || heir == former ||
             !is_take_over(t, map, former, heir))
@@ -310,7 +309,7 @@ static const char *take_slots(struct topology *t, const struct node *asked, cons
     struct slot_map *map = alloc.malloc(sizeof *map);
     bool good = is_array(reply, 1);
 
-    *took_over = t->lacks_memory = false;
+    t->lacks_memory = false;
     if (map == NULL)
         return topology_no_memory;
     empty(map, t->slots);
@@ -377,6 +376,7 @@ static bool take_master(struct topology *t, const redisReply *reply)
     if (!has_address(t->nodes[0], host->str, host->len, port)) {
         set_address(t->nodes[0], host->str, host->len, port);
         t->nodes[0]->leave = true;
+        t->nodes[0]->greeted_ns = 0; /* no replica answers before it has been greeted */
     }
     return true;
 }
@@ -430,7 +430,10 @@ static unsigned rank(const struct topology *t, const struct node *node, uint64_t
 {
     if (node->asked == round || (t->sentinels && node->role != NODE_SENTINEL))
         return 0;
-    return node->state == NODE_READY ? 3 : node->role != NODE_UNUSED || !node->seed ? 1 : 2;
+    return node->named && t->clustered                ? 4
+           : node->state == NODE_READY                ? 3
+           : node->role != NODE_UNUSED || !node->seed ? 1
+                                                      : 2;
 }
 
 struct node *topology_next_to_ask(struct topology *t, uint64_t round)
