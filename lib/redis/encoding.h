@@ -46,6 +46,7 @@ struct pack {
     bool resend;             /* its key was cleared before, so nothing was done: it is sent again */
     bool begins;             /* no bits are sent: its key only becomes one of the period */
     bool late;               /* refused at slice->clock_us: this sending has set nothing */
+    uint8_t clears;          /* of its key, since it was sent first: each made it send all again */
 };
 
 struct encoding {

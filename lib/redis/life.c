@@ -38,15 +38,20 @@ uint64_t life_list_at(const struct life *life, uint32_t i)
  * the rest of the trailer. */
 static void write_tail(const struct link *link, uint32_t i, uint64_t id, struct commands *out)
 {
-    struct record record = link_record(link, i);
+    struct record record = {
+        .text_len = link->text_len,
+        .key = i,
+        .keys = link->count,
+        .bytes = spec_bitmap_bytes(link->spec),
+        .generation = link->generation,
+        .id = id,
+        .state = i == 0 ? RECORD_CREATING : RECORD_READY,
+    };
     const size_t list = (size_t)record_list_bytes(i, record.keys);
     char trailer[RECORD_TRAILER], text[SPEC_TEXT_SIZE] = "";
 
     (void)!spec_format(link->spec, text, sizeof text); /* as when it was opened */
-    record.id = id;
-    record.epoch = 0;
     record.crc = record_crc(&record, text);
-    record.state = i == 0 ? RECORD_CREATING : RECORD_READY;
     record_format(&record, trailer);
     command_begin_argument(out, list + record.text_len + RECORD_IDENTITY_AT);
     for (size_t digit = 0; digit < list; digit += RECORD_ID_DIGITS)

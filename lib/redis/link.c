@@ -165,20 +165,6 @@ void link_close(struct link *link)
 
 /* ---- Its keys ---------------------------------------------------------------------------------- */
 
-struct record link_record(const struct link *link, uint32_t i)
-{
-    return (struct record){
-        .text_len = link->text_len,
-        .key = i,
-        .keys = link->count,
-        .bytes = spec_bitmap_bytes(link->spec),
-        .generation = link->generation,
-        .id = link->keys[i].id,
-        .epoch = link->keys[i].epoch,
-        .state = RECORD_READY,
-    };
-}
-
 uint64_t link_trailer_at(const struct link *link, uint32_t i)
 {
     return spec_bitmap_bytes(link->spec) + record_list_bytes(i, link->count) + link->text_len;

@@ -161,8 +161,7 @@ static inline uint64_t redis_chain(const struct redis_filter *filter)
     return filter->first.keys[0].id;
 }
 
-/* Key number i as its record should be; without the crc. */
-struct record link_record(const struct link *, uint32_t i);
+/* Where the trailer of key i begins. */
 uint64_t link_trailer_at(const struct link *, uint32_t i);
 
 /* Are all its keys, and those of the other one, on one server? */

@@ -227,7 +227,10 @@ static void root_proven(struct links *l)
  * one's by now. Or the link was not wanted any more, when it was there: how is that so? */
 static bool makes_again(struct links *l)
 {
-    if (l->inner.status == HIBLOOM_OK || (!l->life.overtaken && l->life.foreign == 0) || l->attempts++ >= ATTEMPTS)
+    const bool left_over = !l->life.overtaken && l->life.foreign != 0;
+
+    if (l->inner.status == HIBLOOM_OK || !(l->life.overtaken || left_over) ||
+        (left_over ? l->left_over++ >= SPEC_LINKS_MAX + ATTEMPTS : l->attempts++ >= ATTEMPTS))
         return false;
     l->dead = l->life.foreign;
     task_release(&l->inner);

@@ -54,6 +54,7 @@ struct links {
     uint64_t changes;              /* redis_changes, before it inspected the first root */
     uint32_t inspected;            /* links whose roots it has inspected since */
     unsigned inspections;          /* how often it has begun with the first one */
+    uint8_t left_over;             /* links of filters before this one, which were in the places of its own */
     bool asks;                     /* its caller only asks: if the server refuses to mend a root, it goes on; */
     bool denied;                   /* and the server has refused that */
     struct failure failed;         /* to grow, or to remove a link */

@@ -222,8 +222,8 @@ static void estimate(struct walk *walk, const struct link *first, const struct l
     const size_t bytes = entries *
                              (walk->item_bytes > encoding->answer_bytes ? walk->item_bytes : encoding->answer_bytes) +
                          most_packs(walk, first) * walk->guard_bytes;
-    const bool one = bytes < PIPELINE_BYTES_LEAST && entries <= walk->pipeline_items && walk->n <= walk->batch_items;
-    walk->pipelined = one ? 1 : WALK_PIPELINES; /* one that is not full has all */
+    const bool one = bytes < PIPELINE_BYTES_LEAST; /* which is far less than so many bits take */
+    walk->pipelined = one ? 1 : WALK_PIPELINES;    /* one that is not full has all */
     walk->together = one && !encoding->sets && !walk_by_key(walk) && !encoding->once && !first->server->clustered;
 }
 

@@ -136,13 +136,14 @@ struct task {
     hibloom_status status;
     unsigned pause_ms;
     enum refusal refusal : 8;
-    bool replicates; /* TASK_REPLICATE comes next */
-    bool elsewhere;  /* it has failed, and the server has nothing to do with that */
-    bool cleans;     /* it takes back what it did: see talk.cleanup */
-    bool reads;      /* it only asks: a replica may answer, and what a server forgot makes it wrong */
-    bool adds;       /* items: they may be wanted on replicas */
-    bool removes;    /* items: of what a server forgot it must not remove any */
-    bool makes;      /* links, or it counts them: other calls of the handle pause until it has */
+    bool replicates;     /* TASK_REPLICATE comes next */
+    bool elsewhere;      /* it has failed, and the server has nothing to do with that */
+    bool cleans;         /* it takes back what it did: see talk.cleanup */
+    bool reads : 1;      /* it only asks: a replica may answer, and what a server forgot makes it wrong */
+    bool at_primary : 1; /* no replica may, since one has contradicted another */
+    bool adds;           /* items: they may be wanted on replicas */
+    bool removes;        /* items: of what a server forgot it must not remove any */
+    bool makes;          /* links, or it counts them: other calls of the handle pause until it has */
     /* Begins it anew, once it is done: a server that took over may lack a part of it, or a replica did not know the
      * filter. NULL: that cannot be. */
     void (*redo)(struct task *);

@@ -121,7 +121,8 @@ static void clear(struct talk *talk, struct outbox *outbox)
     }
     snprintf(bytes, sizeof bytes, "%" PRIu64, spec_bitmap_bytes(talk->task.link->spec));
     for (uint32_t i = 0; i < upkeep->range.count; i++)
-        check_period(&talk->task, upkeep->range.first + i);
+        if (upkeep->left[i] != EMPTIED)
+            check_period(&talk->task, upkeep->range.first + i);
     for (uint32_t i = 0; i < upkeep->range.count && !task_has_failed(&talk->task); i++)
         if (upkeep->left[i] != EMPTIED)
             ask(upkeep, outbox, SCRIPT_CLEAR, upkeep->range.first + i, bytes);

@@ -200,7 +200,7 @@ static bool write_pipeline(struct talk *talk, struct outbox *outbox, unsigned nu
 
 /* ---- Its answers --------------------------------------------------------------------- */
 
-#define CLEARS_MOST 16u /* between the pipelines of one call */
+#define CLEARS_MOST 16u /* of one key, between two sendings of one pack */
 
 /* A command that is its own guard has done nothing. */
 static void take_nothing_done(struct talk *talk, struct pack *pack, uint32_t i, const struct reply *reply)
@@ -211,7 +211,7 @@ static void take_nothing_done(struct talk *talk, struct pack *pack, uint32_t i, 
     }
     link_note_epoch(talk->task.link, i, (uint64_t)reply->integers[0] - 1);
     pack->resend = true;
-    if (walk_of(talk)->clears++ == CLEARS_MOST)
+    if (pack->clears++ == CLEARS_MOST)
         task_fail(&talk->task, HIBLOOM_EBUSY, "'%s' is being cleared again and again",
                   link_name(talk->task.link, LINK_NAME));
 }

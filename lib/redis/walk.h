@@ -76,7 +76,6 @@ struct walk {
     struct slice_add *slice;                        /* of an add to a slice, its caller's; else NULL */
     uint8_t pipelined;                              /* pipelines that there are */
     uint8_t last;                                   /* the one that was written */
-    uint8_t clears;                                 /* seen in between: each made it send something again */
     bool started;                                   /* a pipeline was written */
     bool together; /* the exchanges of a look are one: its packs, and then what is asked aside */
 };

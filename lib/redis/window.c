@@ -11,7 +11,7 @@
 #define NOT_REFUSED UINT64_MAX
 #define CHUNK 4096u             /* of an add, between which its period may end */
 #define CHUNK_READ (256u << 10) /* of a look-up, if one reading of bitmaps serves these; some 6 MB */
-#define ATTEMPTS 20u            /* each that fails is a period that has passed, a slice that was emptied, or a rest */
+#define ATTEMPTS 20u            /* each that fails is a period that has passed, a key that was emptied, or a rest */
 #define REST_MS 100u            /* at most */
 
 /* The result of a look for an item; the last of these wins. */
@@ -96,10 +96,10 @@ static void ask_clock_alone(struct talk *talk, struct outbox *outbox)
 
 /* ---- Chunks -------------------------------------------------------------------------------- */
 
-/* False: too often by now, which is noted. */
+/* One clear empties each key by itself. False: too often by now, which is noted. */
 static bool try_again(struct sieve *s)
 {
-    if (s->window->attempts++ < ATTEMPTS)
+    if (s->window->attempts++ < ATTEMPTS + redis_links(s->filter) * s->task.link->count)
         return true;
     task_fail(&s->task, HIBLOOM_EBUSY,
               "'%s': its periods pass, or it is cleared, faster than items are asked for, or the clocks of its servers "
@@ -194,8 +194,10 @@ static void looked(struct sieve *s)
         sieve_end_chunk(s);
     else if (s->task.adds)
         set(s);
-    else if (try_again(s))
+    else if (try_again(s)) {
+        s->task.at_primary = true; /* two replicas that lag may tell of one slice otherwise each time */
         look(s);
+    }
 }
 
 static void ask_slices(struct sieve *s)

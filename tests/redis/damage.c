@@ -1,6 +1,7 @@
 /* Each damage from outside has its status of hibloom.h and docs/failures.md, in each call. The filter is gone, is another
  * one, or is damaged, or something else has its name. Times and other clients are simulated instead. */
 #include "redis/scripts.h"
+#include "support/items.h"
 #include "support/served.h"
 #include "support/test.h"
 
@@ -246,6 +247,35 @@ static void late_bits_of_a_tail_are_taken_back_and_no_others(void **state)
     assert_ok(open_any(NULL), ours);
 }
 
+/* Limits count what others do again and again, and not the keys of one filter. Each key is emptied by itself. */
+static void many_keys_are_no_reason_to_give_up(void **state)
+{
+    static const char slices[] = "capacity=100 error=0.1 window=1h slices=31";
+    hibloom_item *many = items_new("in", 400);
+    hibloom *filter = test_open(ours, "f", "capacity=100000 error=0.01 counters=4 segments=32");
+    hibloom *same = test_open(ours, "f", NULL);
+    bool found;
+
+    assert_ok(hibloom_clear(filter), ours);
+    assert_ok(hibloom_add_many(filter, many, 400, NULL), ours);
+    assert_ok(hibloom_remove_many(same, many, 400, NULL), ours);
+    hibloom_close(same);
+    assert_dropped(filter, ours);
+    hibloom_close(test_open(ours, "f", slices));
+    test_command(redis, "DEL f"); /* the further slices are left over */
+    filter = test_open(ours, "f", slices);
+    assert_dropped(filter, ours);
+    filter = test_open(ours, "f", "capacity=100 error=0.1 window=10s slices=2 segments=2");
+    same = test_open(ours, "f", NULL);
+    for (int i = 0; i < 8; i++)
+        assert_ok(hibloom_clear(filter), ours);
+    assert_ok(hibloom_contains(same, "x", 1, &found), ours); /* it learns of the clears of one key */
+    assert_ok(hibloom_clear(same), ours);
+    hibloom_close(same);
+    assert_dropped(filter, ours);
+    items_free(many);
+}
+
 int main(void)
 {
     static int numbers[ITEMS];
@@ -256,6 +286,7 @@ int main(void)
         cmocka_unit_test(words_tell_of_what_is_no_string),
         cmocka_unit_test(a_filter_in_the_way_of_a_growing_one_is_a_mismatch),
         cmocka_unit_test(late_bits_of_a_tail_are_taken_back_and_no_others),
+        cmocka_unit_test_setup(many_keys_are_no_reason_to_give_up, served_leave_nothing),
     };
 
     for (int i = 0; i < ITEMS; i++) {

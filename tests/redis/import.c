@@ -36,14 +36,6 @@ static uint64_t module_answer_piece(struct module *module, const struct module_d
     return next;
 }
 
-/* All that is asked for a dump. */
-static void module_answer_all(struct module *module, const struct module_dump *dump)
-{
-    for (uint64_t at = module_answer_piece(module, dump, 0); at - 1 < dump->bytes;)
-        at = module_answer_piece(module, dump, at);
-    (void)module_answer_piece(module, dump, 0);
-}
-
 static void module_start(struct module *module)
 {
     static const struct script_step welcome[] = {SCRIPT_WELCOME};
@@ -66,6 +58,20 @@ static void module_stop(struct module *module)
     scripted_server_stop(module->server);
     for (unsigned i = 0; i < MODULE_ANSWERS; i++)
         bytes_clear(&module->answers[i]);
+}
+
+/* Imports a dump, of which all is asked in so many steps. */
+static hibloom *take_over(struct module *module, const struct module_dump *dump, unsigned steps)
+{
+    hibloom *filter = NULL;
+
+    for (uint64_t at = module_answer_piece(module, dump, 0); at - 1 < dump->bytes;)
+        at = module_answer_piece(module, dump, at);
+    (void)module_answer_piece(module, dump, 0);
+    assert_int_equal(module->count, steps);
+    module_start(module);
+    assert_ok(hibloom_import(&filter, ours, "seen", module->store, "theirs"), ours);
+    return filter;
 }
 
 /* ---- Dumps ----------------------------------------------------------------------------- */
@@ -111,14 +117,11 @@ static void a_filter_of_the_module_is_taken_over(void **state)
 {
     struct module module = {0};
     struct module_dump dump;
-    hibloom *filter = NULL;
     bool flag = true;
 
     make_small(&dump);
     dump.piece = 1000;
-    module_answer_all(&module, &dump);
-    module_start(&module);
-    assert_ok(hibloom_import(&filter, ours, "seen", module.store, "theirs"), ours);
+    hibloom *filter = take_over(&module, &dump, 4);
     module_vectors("cap=1000,", assert_in, filter);
     module_vectors("cap=1000,", assert_bits, &dump.link[0].hashes);
     assert_ok(hibloom_add(filter, "fresh", 5, &flag), ours);
@@ -157,14 +160,10 @@ static void a_filter_of_several_links_is_taken_over(void **state)
     static const char *const keys[] = {"seen", "seen:+1", "seen:+2"};
     struct module module = {0};
     struct module_dump dump;
-    hibloom *filter = NULL;
     char item[32];
 
     const unsigned added = make_grown(&dump);
-    module_answer_all(&module, &dump);
-    assert_int_equal(module.count, 5);
-    module_start(&module);
-    assert_ok(hibloom_import(&filter, ours, "seen", module.store, "theirs"), ours);
+    hibloom *filter = take_over(&module, &dump, 5);
     assert_all_in(filter, "in ", added);
     hibloom_close(filter);
     assert_int_equal(test_command(redis, "DBSIZE"), 3);
@@ -193,15 +192,11 @@ static void pieces_of_16_mb_are_taken_over(void **state)
 {
     struct module module = {0};
     struct module_dump dump;
-    hibloom *filter = NULL;
 
     module_dump_make(&dump, 0.001, 10000000, false);
     assert_in_range(dump.bytes, MODULE_PIECE + 1, 2 * MODULE_PIECE);
     const unsigned added = module_dump_fill(&dump, 2000);
-    module_answer_all(&module, &dump);
-    assert_int_equal(module.count, 4);
-    module_start(&module);
-    assert_ok(hibloom_import(&filter, ours, "seen", module.store, "theirs"), ours);
+    hibloom *filter = take_over(&module, &dump, 4);
     assert_all_in(filter, "in ", added);
     hibloom_close(filter);
     module_stop(&module);
