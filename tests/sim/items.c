@@ -410,7 +410,8 @@ static void check_found(const struct call *c, int item, bool found)
     const struct name *n = &names[c->name];
     const bool pending = c->begun_us < n->told_us[c->client] && (n->told[c->client] & bit) != 0;
     /* The map behind a redirect says so, too. On a loop it may have been read just before; the other pairs are answered. */
-    const bool told = world_must_have_told(c->begun_us, c->held_us) || world.heir_us[c->client] >= c->begun_us ||
+    const bool told = world_must_have_told(c->begun_us, c->held_us) ||
+                      (world.heir_us[c->client] >= c->begun_us && !(c->by_pairs && settings->from_replicas)) ||
                       (!settings->loop && !c->by_pairs && world.deposed_us[c->client] >= c->begun_us);
     const bool untold = (n->lost[c->client] & bit) != 0 && told;
     if (!found && (pending || untold) && ((n->in | ~c->had_or_lost) & bit) == 0 && !world.stale[c->client] &&

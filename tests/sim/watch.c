@@ -243,9 +243,10 @@ static void check_merge(const struct command_seen *seen, struct blob now)
 static void check_listed(const struct command_seen *seen, const char *number)
 {
     const size_t before = number != NULL ? strtoul(number + 2, NULL, 10) - 1 : READER_LINKS;
-    const struct filter_seen *filter = &names[name_of_key(seen->key)].seen;
+    const struct name *n = &names[name_of_key(seen->key)];
+    const struct filter_seen *filter = &n->seen;
     const struct blob *root = before < filter->links ? world_fetch(NULL, key_of(&filter->link[before], 0)) : NULL;
-    bool repairs = false;
+    bool repairs = (n->did & 1u << VERB_REPAIR) != 0 && commands_may_be_late();
 
     for (const struct call *c = calls; c != NULL; c = c->next) /* another one may tell of it meanwhile */
         repairs |= c->client == seen->client && (c->verb == VERB_REPAIR || c->links <= before + 1);

@@ -371,6 +371,8 @@ void node_take_greeting(struct carrier *c, struct node *node, struct flight *fli
         node_lose(c, node, HIBLOOM_EUNAVAILABLE, "this replica is none of the primary any more");
         return;
     }
+    if (node->role == NODE_PRIMARY && strcmp(node->run.history, g->run.history) != 0)
+        topology_doubt_replicas(&c->topology, node);
     const bool restarted = take_run(c, node);
     if (restarted)
         call_tell_all_restart(c, node);

@@ -32,6 +32,13 @@ void topology_forget_history(struct node *node)
     node->retired = false;
 }
 
+void topology_doubt_replicas(struct topology *t, const struct node *primary)
+{
+    for (unsigned i = 0; i < t->count; i++)
+        if (t->nodes[i]->role == NODE_REPLICA && t->nodes[i]->primary == primary->number)
+            t->nodes[i]->greeted_ns = 0;
+}
+
 /* The handles are told just now: of what it had lost by now, too. */
 static void forget_run(struct node *node)
 {

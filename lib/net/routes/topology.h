@@ -112,6 +112,9 @@ struct node *topology_redirect(struct topology *, const struct node *asked, cons
 /* Handles learn of its take-over. The next greeting shall not tell of it again, unless it comes late. */
 void topology_forget_history(struct node *);
 
+/* It has another history: its replicas have to greet once more, and show that they follow it. */
+void topology_doubt_replicas(struct topology *, const struct node *primary);
+
 /* Nodes that hold slots, without replicas; 1 where it is no cluster. */
 unsigned topology_primaries(const struct topology *);
 
