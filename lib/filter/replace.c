@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-#define ATTEMPTS 20u
+#define ATTEMPTS (20u + SPEC_LINKS_MAX) /* each link that is left over in the way takes one */
 
 /* ---- What has the name ----------------------------------------------------------------------- */
 

@@ -96,6 +96,7 @@ static void judge_made(struct talk *talk, struct outbox *outbox)
     if (life->newer != 0) {
         raise_generation(talk, outbox);
     } else if (!life->taken) {
+        life->waiting.patience_ns = 0; /* the next keys have their own */
         make_keys(talk, outbox);
     } else if (life_has_patience(&life->waiting.patience_ns)) { /* it may be late bits */
         life->taken = false;

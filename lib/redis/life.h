@@ -75,6 +75,7 @@ struct life {
 
     struct {                  /* life.c */
         unsigned attempts;    /* how often the places were read */
+        uint32_t reached;     /* the last key that a repair has made again */
         uint64_t begun_ns;    /* for retry_ms they are read again in any case. What is found counts as proven then */
         uint64_t patience_ns; /* until then bits in the way are waited for; 0: none were met */
     } waiting;

@@ -181,7 +181,8 @@ static uint16_t slot_of_root(const struct link *link)
 bool link_is_together(const struct link *link, const struct link *other)
 {
     return !link->server->clustered ||
-           (slot_of_root(link) == slot_of_root(other) && (link->count == 1 || keys_has_tag(link->of->handle->name)));
+           (slot_of_root(link) == slot_of_root(other) &&
+            (link->count == 1 || (keys_has_tag(link->of->handle->name) && keys_has_tag(other->of->handle->name))));
 }
 
 struct argument link_begin(const struct link *link, struct outbox *outbox, uint32_t tag, uint32_t i,

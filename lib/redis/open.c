@@ -283,12 +283,15 @@ static void judge_absent(struct talk *talk)
     struct life *life = life_of(talk);
     const unsigned needed = life->makes != NULL && spec_keys(life->makes) > 1 ? PLACE_ROOT : PLACE_ALONE;
     const struct life_place *place = &life->place[needed], *root = &life->place[PLACE_ROOT];
-    const struct failure *refused = &place->refused;
     const bool is_told_of = life->goal == LIFE_OPEN || talk->task.link->number == 0; /* not what may be left over */
     const bool hidden = life->makes == NULL && is_told_of &&
                         (place->found == RECORD_NONE || root->found == RECORD_NONE);
+    static const struct failure none = {.status = HIBLOOM_OK};
+    const struct failure *refused = &place->refused;
     char key[KEYS_SIZE];
 
+    if (life->goal == LIFE_DELETE && !is_told_of && refused->status == HIBLOOM_EMISMATCH)
+        refused = &none; /* another program's value, where a link may be left over */
     if (life->makes == NULL && refused->status == HIBLOOM_OK && root->refused.status != HIBLOOM_EMISMATCH)
         refused = &root->refused; /* where that cannot be looked at, it may be there */
     if (refused->status != HIBLOOM_OK) {

@@ -155,6 +155,11 @@ static void judge_made(struct talk *talk, struct outbox *outbox)
     } else if (life->answer == '!') {
         life_fail_taken(life, link_key(link, i, KEY_NAME), life->answer_record.keys != 0);
     } else if (life->answer_record.generation == link->generation) {
+        life->waiting.patience_ns = 0;
+        if (i > life->waiting.reached) { /* others repair, too, and it goes on */
+            life->waiting.reached = i;
+            life->waiting.attempts = 0;
+        }
         life->checking.made = life->answer == '+';
         link->keys[i].id = life->checking.seen[i - life->range.first] = life->answer_record.id;
         record_format_id(link->keys[i].id, then);

@@ -265,6 +265,9 @@ static void many_keys_are_no_reason_to_give_up(void **state)
     test_command(redis, "DEL f"); /* the further slices are left over */
     filter = test_open(ours, "f", slices);
     assert_dropped(filter, ours);
+    filter = test_open(ours, "f", GROWING);
+    test_command(redis, "SADD f:+5 x"); /* in the place of a link, and none */
+    assert_dropped(filter, ours);
     filter = test_open(ours, "f", "capacity=100 error=0.1 window=10s slices=2 segments=2");
     same = test_open(ours, "f", NULL);
     for (int i = 0; i < 8; i++)
