@@ -115,6 +115,8 @@ static const char *read_host(struct uri_host *host, char *text, unsigned default
     }
     if (*host->name == '\0')
         return "the host is missing";
+    if (strlen(host->name) > 255)
+        return "the host is longer than 255 bytes";
     if (strpbrk(host->name, " \t\r\n") != NULL)
         return "there is a blank in the host";
     if (port != NULL && (!is_number(port, UINT16_MAX, &number) || number == 0))

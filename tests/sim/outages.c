@@ -21,9 +21,9 @@ static void come_up(void *at)
     s->node.begun_us = clock_at(s);
     if (s->primary >= 0)
         resync(me, s->primary);
-    for (int i = 0; i < data_count; i++) /* its replicas had what it had */
+    for (int i = 0; i < data_count; i++) /* its replicas had what it had, or what its primary has */
         if (servers[i].primary == me)
-            resync(i, me);
+            resync(i, s->primary >= 0 ? s->primary : me);
     world_say("server %d is up", me);
 }
 

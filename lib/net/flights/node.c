@@ -364,6 +364,8 @@ void node_take_greeting(struct carrier *c, struct node *node, struct flight *fli
         return;
     const uint64_t asked_ns = flight->sent_ns;
     note_greeted(c, node, asked_ns);
+    if (!takes_more(c, node)) /* another one has its place: that has to be greeted */
+        node->greeted_ns = 0;
     flight_free(&c->pool, flights_take(&node->sent));
     if (!g->again)
         settings_log(c->settings, HIBLOOM_LOG_INFO, "%s: connected", carrier_where(c, node, where, sizeof where));

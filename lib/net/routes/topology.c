@@ -317,6 +317,7 @@ static const char *take_slots(struct topology *t, const struct node *asked, cons
     bool good = is_array(reply, 1);
 
     t->lacks_memory = false;
+    t->teller = 0;
     if (map == NULL)
         return topology_no_memory;
     empty(map, t->slots);
@@ -344,6 +345,8 @@ struct node *topology_redirect(struct topology *t, const struct node *asked, con
         return NULL;
     struct node *node = colon == host || *host == '?' ? node_of(t, asked->host, strlen(asked->host), (unsigned)port)
                                                       : node_of(t, host, (size_t)(colon - host), (unsigned)port);
+    if (node != NULL && words[0] == 'M')
+        t->teller = asked->number + 1u; /* it has the newer map */
     *took_over = node != NULL && words[0] == 'M' && node->role != NODE_PRIMARY;
     if (*took_over) { /* neither the next map nor its next greeting shall report it again */
         t->nodes[node->role == NODE_REPLICA ? node->primary : asked->number]->deposed = true;
@@ -437,10 +440,9 @@ static unsigned rank(const struct topology *t, const struct node *node, uint64_t
 {
     if (node->asked == round || (t->sentinels && node->role != NODE_SENTINEL))
         return 0;
-    return node->named && t->clustered                ? 4
-           : node->state == NODE_READY                ? 3
-           : node->role != NODE_UNUSED || !node->seed ? 1
-                                                      : 2;
+    if (node->state == NODE_READY)
+        return t->teller == node->number + 1u ? 4 : 3;
+    return node->role != NODE_UNUSED || !node->seed ? 1 : 2;
 }
 
 struct node *topology_next_to_ask(struct topology *t, uint64_t round)

@@ -83,6 +83,7 @@ struct topology {
     uint16_t *slots;   /* clustered: the node of each, or the last known one and SLOT_UNSERVED, or SLOT_UNKNOWN */
     uint64_t began_ns; /* clustered: when the store was made */
     unsigned turn;     /* to take replicas by turns */
+    unsigned teller;   /* 1 + the number of the node that sent something elsewhere last; 0: a map has come since */
     bool lacks_memory; /* for a node that the last answer named */
 };
 
