@@ -95,30 +95,12 @@ static void each_node_is_given_the_password(void **state)
     use(cluster, uri);
 }
 
-/* A node is dead, and another one does not answer. */
-static void a_call_that_has_failed_waits_for_no_other_connection(void **state)
-{
-    struct redis_cluster *cluster = start(NULL);
-    hibloom_store *store = test_connect(with_options(redis_cluster_uri(cluster), "command_timeout=20s"), NULL);
-    hibloom *filter = test_open(store, "seen", TEXT);
-
-    freeReplyObject(redis_server_must(redis_cluster_node(cluster, 1), "CLIENT KILL TYPE normal SKIPME yes"));
-    redis_server_pause(redis_cluster_node(cluster, 1));
-    redis_server_kill(redis_cluster_node(cluster, 0));
-    const uint64_t since = test_now_ms();
-    assert_status(hibloom_contains_many(filter, items, ITEMS, answers), HIBLOOM_EIO, store);
-    assert_true(test_now_ms() - since < 10000);
-    test_close(filter, store);
-    redis_cluster_stop(cluster);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_node_that_names_no_host_means_the_one_that_was_asked),
         cmocka_unit_test(nodes_may_have_names),
         cmocka_unit_test(each_node_is_given_the_password),
-        cmocka_unit_test(a_call_that_has_failed_waits_for_no_other_connection),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -40,7 +40,6 @@ struct call {
     uint32_t settled;                                 /* items of which no add was on its way as it began */
     uint32_t demanded;                                /* items that it has to find: in all the time so far */
     uint64_t lives, ready;   /* of the name, as it began; and those that were ready, in the call */
-    size_t links;            /* that it had as it began */
     uint64_t handle;         /* the id of the root that its handle has opened; 0: not known */
     uint64_t ids[CALL_KEYS]; /* of the keys of its first link */
     bool handle_met;         /* that root was there at a moment of the call */

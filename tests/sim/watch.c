@@ -17,13 +17,15 @@ static struct {
     int ended;                    /* the call that has ended last */
     unsigned char turned[1 << 9]; /* bits that were 0 */
 } served[CLIENTS];
-static int served_by[CLIENTS]; /* who has answered each client's last look-up */
+static int served_by[CLIENTS];         /* who has answered each client's last look-up */
+static uint32_t grown[CLIENTS][NAMES]; /* a bit a link: its root has shown the client last that it has grown */
 
 void watch_begin_world(void)
 {
     ids_made = 0;
     memset(served, 0, sizeof served);
     memset(served_by, 0, sizeof served_by);
+    memset(grown, 0, sizeof grown);
 }
 
 void watch_begin(const struct call *c)
@@ -239,18 +241,27 @@ static void check_merge(const struct command_seen *seen, struct blob now)
         oracle_fail("%s of client %d changes a key of another epoch", seen->place, seen->client);
 }
 
+static void note_grown(const struct command_seen *seen, const struct blob *string)
+{
+    const int name = name_of_key(seen->key);
+    const struct filter_seen *filter = name >= 0 ? &names[name].seen : NULL;
+
+    for (size_t i = 0; filter != NULL && string != NULL && i < filter->links; i++)
+        if (blob_equals(key_of(&filter->link[i], 0), seen->key))
+            grown[seen->client][name] = (grown[seen->client][name] & ~(1u << i)) |
+                                        (uint32_t)(reader_state_at(*string, filter->link[i].root.at) == 'g') << i;
+}
+
 /* A link that has lost a key is made whole by hibloom_repair alone, once the one before tells of it (docs/format.md, 15). */
 static void check_listed(const struct command_seen *seen, const char *number)
 {
     const size_t before = number != NULL ? strtoul(number + 2, NULL, 10) - 1 : READER_LINKS;
-    const struct name *n = &names[name_of_key(seen->key)];
-    const struct filter_seen *filter = &n->seen;
-    const struct blob *root = before < filter->links ? world_fetch(NULL, key_of(&filter->link[before], 0)) : NULL;
-    bool repairs = (n->did & 1u << VERB_REPAIR) != 0 && commands_may_be_late();
+    const int name = name_of_key(seen->key);
+    bool repairs = (names[name].did & 1u << VERB_REPAIR) != 0 && commands_may_be_late();
 
-    for (const struct call *c = calls; c != NULL; c = c->next) /* another one may tell of it meanwhile */
-        repairs |= c->client == seen->client && (c->verb == VERB_REPAIR || c->links <= before + 1);
-    if (!repairs && root != NULL && reader_state_at(*root, filter->link[before].root.at) == 'g')
+    for (const struct call *c = calls; c != NULL; c = c->next)
+        repairs |= c->client == seen->client && c->verb == VERB_REPAIR;
+    if (!repairs && before < READER_LINKS && (grown[seen->client][name] >> before & 1) != 0)
         oracle_fail("client %d lists another key of a link that is in use", seen->client);
 }
 
@@ -331,6 +342,7 @@ void oracle_after_command(struct command_seen *seen, struct blob reply)
         return;
     if (seen->redirected)
         oracle_connects(seen->client); /* all is asked again here */
+    note_grown(seen, world_fetch_at(seen->server, seen->key, &room));
     serves(seen->client, seen->server, seen->by_replica, seen->key, world_fetch_at(seen->server, seen->key, &room),
            seen->place[0] == 'B' || seen->argc == 3 || seen->argv[2].bytes[0] == '0' /* a bitmap from its begin */);
     served_by[seen->client] = seen->server;
