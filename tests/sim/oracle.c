@@ -457,6 +457,7 @@ void oracle_end(struct call *c, hibloom_status status, const bool *answers, cons
     while (*at != c)
         at = &(*at)->next;
     *at = c->next; /* it has heard of what has just left */
+    c->text = text;
     settle(c, status, open_end);
     if (leaves_late_bits(c, status, unclean))
         fail_call(c, "it leaves late bits in '%s'", oracle_name(c->name));

@@ -354,14 +354,17 @@ void watch_end(const struct call *c, hibloom_status status, bool open_end)
     const struct link_seen *link = &n->seen.link[0];
     unsigned lost = 0;
 
-    /* The key that the filter lacks, of which the call has been told. */
+    /* The key that the filter lacks, of which the call has been told by its name. */
+    bool named = false;
     for (uint32_t k = 0; k < link->root.keys && n->seen.links > 0; k++)
         if (link->lost[k]) {
+            const struct blob key = key_of(link, k);
+            const char *at = memmem(c->text, strlen(c->text), key.bytes, key.len);
             n->broke_key[c->client] = k;
+            named = at != NULL && at[key.len] == '\'';
             lost++;
         }
-    const bool told = status == HIBLOOM_ECORRUPT && lost == 1 && n->there == c->handle &&
-                      !caused(CAUSE_KEYS, c->begun_us) /* else of one that came back */;
+    const bool told = status == HIBLOOM_ECORRUPT && lost == 1 && named && n->there == c->handle;
     const bool gone = status == HIBLOOM_ENOTFOUND && n->there == 0; /* its root is lost, too */
     if (gone)
         n->broke_key[c->client] = 0;
