@@ -306,6 +306,7 @@ static void make_server(int i, int primary)
     s->node.port = peers[i].port = BASE_PORT + i;
     snprintf(peers[i].id, sizeof peers[i].id, "%040d", i);
     peers[i].primary = primary;
+    peers[i].doubted = false;
     new_run(s);
     s->node.begun_us = clock_at(s) - (uint64_t)100000 * 1000000;
     if (world.plan->topology == CLUSTER)
