@@ -256,30 +256,6 @@ static void connecting_is_not_ended_by_interruptions(void **state)
     }
 }
 
-static bool connect_under_interruptions(int flags)
-{
-    struct full_port port;
-    hibloom_store *store = NULL;
-
-    full_port_open(&port);
-    const uint64_t since = test_now_ms();
-    interrupt_every(50000, flags);
-    assert_status(hibloom_connect(&store, with_options(port.listener.uri, "connect_timeout=%ums", TIMEOUT_MS), NULL),
-                  HIBLOOM_ETIMEDOUT, store);
-    interrupt_every(0, 0);
-    const bool in_time = gave_up_in_time(since);
-    hibloom_store_free(store);
-    empty(&port);
-    listener_close(&port.listener);
-    return in_time;
-}
-
-static void interruptions_do_not_put_off_the_time_out_of_connecting(void **state)
-{
-    for (int i = 0; i < 2; i++)
-        ASSERT_IN_TIME(connect_under_interruptions(interruptions[i]));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -287,7 +263,6 @@ int main(void)
         cmocka_unit_test(a_sigpipe_of_the_programs_own_is_left_to_it),
         cmocka_unit_test(interruptions_do_not_put_off_the_time_out),
         cmocka_unit_test(connecting_is_not_ended_by_interruptions),
-        cmocka_unit_test(interruptions_do_not_put_off_the_time_out_of_connecting),
     };
 
     return cmocka_run_group_tests(tests, batch_set_up, NULL);

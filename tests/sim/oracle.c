@@ -497,7 +497,6 @@ void oracle_end(struct call *c, hibloom_status status, const bool *answers, cons
      * lost in front of the root's guard, one of another key counts. */
     if (needs_handle(c->verb) && c->verb != VERB_DROP && !c->handle_met && !world.stale[c->client] &&
         world.plan->client[c->client].near < 2 &&
-        !(world.plan->doubts && world.plan->client[c->client].from_replicas) /* of one that follows late */ &&
         (!has_several_keys(c->name) ||
          (c->handle_gone && kind_of(c->name)->window && !was_expired(c->name) && !world_had(FAULT_STRANGER) &&
           !caused(CAUSE_CONNECTION, c->begun_us > 100000 ? c->begun_us - 100000 : 1))))

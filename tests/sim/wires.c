@@ -296,6 +296,13 @@ static void check_office(const struct wire *wire, struct blob key)
                     wire->server, (unsigned long long)(net_now_us() - s->deposed_us) / 1000);
 }
 
+/* Has a Sentinel named the present master to it, and has it had the time to hear of that? */
+static bool knows_master(int client)
+{
+    const uint64_t named_us = world.named_us[client];
+    return named_us > world.last_us[CAUSE_LOSS] && net_now_us() > named_us + 20000 + 2 * world.plan->latency_us;
+}
+
 /* What a client may go by: whether what answers it is the truth. */
 static void note_server(struct wire *wire)
 {
@@ -309,7 +316,9 @@ static void note_server(struct wire *wire)
         replicate(s->primary);
         catch_up(s, false);
         /* while its primary restarts it has what that had */
-        lags = s->first != NULL || s->node.refuses.stale || s->node.history != primary->node.history;
+        lags = s->first != NULL || s->node.refuses.stale || s->node.history != primary->node.history ||
+               /* it follows the master before, and the client may not know a newer one */
+               (world.plan->doubts && s->primary != view.master && !knows_master(wire->client));
     }
     const bool believes = !wire->knew || world.plan->client[wire->client].from_replicas;
     world.stale[wire->client] |= s->isolated || (lags && believes);
@@ -414,6 +423,8 @@ static void execute(struct wire *wire, const struct anchor *at, size_t argc, con
     if (ends)
         oracle_before();
     oracle_before_command(&seen);
+    if (s->node.sentinel != NULL && s->node.sentinel->master == view.master)
+        world.named_us[wire->client] = net_now_us();
     for (int i = 0; world.plan->doubts && i < data_count; i++) /* Sentinels look anew twice a second */
         peers[i].doubted = plan_chance(world.plan, (uint64_t)i, net_now_us() / 500000) % 4 == 0;
     room.len = 0;
@@ -539,7 +550,7 @@ static void check_try(int client, int server)
         oracle_fail("client %d tries server %d %u times at once", client, server, t->at_once);
     /* The primary answers for a replica that has failed within the last second (docs/cluster.md). */
     if (world.plan->topology == SENTINEL && servers[server].primary >= 0 && settings->from_replicas &&
-        world.take_overs == 0 && net_now_us() < t->away_us + 900000)
+        world.take_overs == 0 && !world.plan->doubts && net_now_us() < t->away_us + 900000)
         oracle_fail("client %d tries replica %d, which was away just now", client, server);
     t->away_us = servers[server].up ? 0 : net_now_us();
 }

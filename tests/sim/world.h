@@ -42,6 +42,7 @@ struct world {
     uint64_t starved_us[CLIENTS];
     uint64_t left_us[CLIENTS]; /* when the client left a server that is no Sentinel; UINT64_MAX: it has met none */
     uint64_t redirected_us[CLIENTS]; /* when a server has last answered MOVED or ASK, */
+    uint64_t named_us[CLIENTS];      /* when a Sentinel has named the present master to it last */
     uint64_t deposed_us[CLIENTS];    /* and when one that the client took for a primary, and is a replica, */
     uint64_t heir_us[CLIENTS];       /* to one of which nothing has told the client */
     bool root_went;                  /* it was altered, or all was flushed: its other keys may stay */
