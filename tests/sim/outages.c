@@ -116,6 +116,9 @@ static void demote(void *at)
         close_all(me, UINT64_MAX);
     s->node.cluster = world.plan->topology == CLUSTER ? slots_map() : NULL;
     resync(me, heir);
+    for (int i = 0; i < data_count; i++) /* what follows it late gets the same */
+        if (servers[i].primary == me)
+            resync(i, heir);
     if (!s->up)
         s->node.begun_us = clock_at(s);
     s->up = true;
