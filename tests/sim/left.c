@@ -114,7 +114,7 @@ bool leaves_part(const struct call *c)
         if (other->verb == VERB_IMPORT)
             return false;
     return c->verb == VERB_IMPORT && (world.had & ~harmless) == 0 && world.faults <= c->faults + 1 && !c->canceled &&
-           world.plan->client[c->client].deadline_ms == 0 && world_count_keys(".") > 0;
+           world.plan->client[c->client].deadline_ms == 0 && world_count_keys(".") > c->parts;
 }
 
 /* Further links of the filter with that root. */

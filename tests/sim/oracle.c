@@ -312,6 +312,7 @@ void oracle_begin(struct call *c)
     c->handle_met |= c->handle == 0;
     c->handle_gone = n->there != c->handle && c->begun_us > n->there_since_us + 200000;
     c->lives = n->lives;
+    c->parts = c->verb == VERB_IMPORT ? world_count_keys(".") : 0;
     c->ready = n->ready - (n->seen.status == 0);
     c->raw_at_begin = n->seen.status;
     c->run = world_run(root_key(c->name));
