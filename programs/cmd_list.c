@@ -32,8 +32,15 @@ static void put_row(const char *name, const hibloom *filter, const hibloom_info 
     put_name(name);
 }
 
+static void forget(struct list *list)
+{
+    hibloom_close(list->s.filter);
+    list->s.filter = NULL; /* a hibloom_open that fails leaves it as it is */
+}
+
 static hibloom_status count(struct list *list, const char *name, hibloom_info *info)
 {
+    forget(list);
     const hibloom_status status = hibloom_open(&list->s.filter, list->s.store, name, NULL);
 
     return status == HIBLOOM_OK ? hibloom_get_info(list->s.filter, info, sizeof *info) : status;
@@ -48,10 +55,8 @@ static bool put_filter(const char *name, void *data)
 
     list->s.name = name;
     hibloom_status status = count(list, name, &info);
-    if (status == HIBLOOM_EMISMATCH) {
-        hibloom_close(list->s.filter);
+    if (status == HIBLOOM_EMISMATCH)
         status = count(list, name, &info);
-    }
     if (status == HIBLOOM_OK && list->prometheus && !gauges_note(&list->gauges, name, list->s.filter, &info)) {
         status = HIBLOOM_ENOMEM;
         list->result = EXIT_TROUBLE;
@@ -65,8 +70,7 @@ static bool put_filter(const char *name, void *data)
         list->result = session_result(&list->s, status);
         list->gauges.unreadable++;
     }
-    hibloom_close(list->s.filter);
-    list->s.filter = NULL;
+    forget(list);
     list->s.name = NULL;
     list->stopped = !output_flush() || (status != HIBLOOM_OK && status < HIBLOOM_ENOTFOUND);
     return !list->stopped;

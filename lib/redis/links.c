@@ -229,9 +229,10 @@ static bool makes_again(struct links *l)
 {
     const bool left_over = !l->life.overtaken && l->life.foreign != 0;
 
-    if (l->inner.status == HIBLOOM_OK || !(l->life.overtaken || left_over) ||
-        (left_over ? l->left_over++ >= SPEC_LINKS_MAX + ATTEMPTS : l->attempts++ >= ATTEMPTS))
+    if (l->inner.status == HIBLOOM_OK || !(l->life.overtaken || left_over))
         return false;
+    if (left_over ? l->left_over++ >= SPEC_LINKS_MAX + ATTEMPTS : l->attempts++ >= ATTEMPTS)
+        return false; /* tried often enough */
     l->dead = l->life.foreign;
     task_release(&l->inner);
     /* A primary that has lost its office may show ours, and the link be of its heir's filter. No replica follows it. */

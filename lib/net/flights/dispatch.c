@@ -220,9 +220,9 @@ void dispatch_call(struct carrier *c, struct call *call)
         route(c, call, flight);
     if (call->waiting.first == NULL || call->wake_at != 0)
         return;
-    c->ends_ms = sooner(c->ends_ms,
-                        call_deadline(c, call)); /* it may be over already: it has slept, or was in flight */
-    if (!c->locate.stale) {                      /* a check */
+    /* It may be over already: it has slept, or was in flight. */
+    c->ends_ms = sooner(c->ends_ms, call_deadline(c, call));
+    if (!c->locate.stale) { /* a check */
         begin_asking(c);
         if (call->waiting.first != NULL && call->wake_at == 0) /* the round may have ended, and the call have failed */
             call_sleep(c, call, end_of_patience_ns(c, call, clock_now_ns()) / 1000000 + 1);
