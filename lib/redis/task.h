@@ -199,8 +199,8 @@ bool proof_is_old(uint64_t asked_ns);
 
 /* A server was restarted, or another took over, so often by now: ELOST, to each handle once. The task fails if one of
  * its handles is still to be told; false: none is. They count as told once it ends with that: until then others of
- * theirs fail, too. Of a part of a call, they count as told by the whole call, which takes the number of restarts
- * before the part ends. 0: none, or the failure was mended. */
+ * theirs fail, too. A part of a call tells nobody: the whole call takes the number of restarts before the part ends.
+ * 0: none, or the failure was mended. */
 bool task_tell_restart(struct task *, uint64_t restarts);
 uint64_t task_take_told(struct task *);
 
