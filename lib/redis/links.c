@@ -12,6 +12,7 @@
 static void go_on(struct links *);
 static void run_root(struct links *);
 static void announce(struct links *, uint32_t number);
+static void ask_newest(struct links *);
 
 /* ---- The inner task -------------------------------------------------------------------- */
 
@@ -149,13 +150,20 @@ static void ask_state(struct talk *talk, struct outbox *outbox)
     talk_then(talk, take_state, NULL);
 }
 
-/* The newest link is gone, so the one that was made for it goes: it has that chain, and nobody else will want it. */
 static void unneeded_dropped(struct links *l)
 {
     task_release(&l->inner);
     task_fail_as(&l->task, l->failed);
     l->failed.status = HIBLOOM_OK;
     open_again(l);
+}
+
+/* The newest link is gone, so the one that was made for it goes: it has that chain, and nobody else will want it. */
+static void drop_unneeded(struct links *l)
+{
+    l->failed = task_failure(&l->task);
+    l->task.status = HIBLOOM_OK;
+    (void)begin_life(l, LIFE_DROP, l->link, NULL, NULL, unneeded_dropped);
 }
 
 /* A caller that may not write has opened the link, and asks it all the same. */
@@ -183,18 +191,15 @@ static void swapped(struct links *l)
             return;
         if (l->link == NULL)
             open_again(l);
-        else if (!came_back && (l->task.status == HIBLOOM_ENOTFOUND || l->task.status == HIBLOOM_EMISMATCH)) {
-            l->failed = task_failure(&l->task);
-            l->task.status = HIBLOOM_OK;
-            (void)begin_life(l, LIFE_DROP, l->link, NULL, NULL, unneeded_dropped);
-        }
+        else if (!came_back && (l->task.status == HIBLOOM_ENOTFOUND || l->task.status == HIBLOOM_EMISMATCH))
+            drop_unneeded(l);
     } else if (announces(before)) {
         if (l->link != NULL)
             take_link(l);
         else
             go_on(l);
     } else if (l->attempts++ < ATTEMPTS) {
-        announce(l, l->next.link); /* its time to live has changed */
+        ask_newest(l); /* the time to live has changed */
     } else {
         task_fail(&l->task, HIBLOOM_EBUSY, "'%s' was given other times to live again and again; gave up growing it",
                   l->filter->handle->name);
@@ -305,7 +310,9 @@ static void state_known(struct links *l)
     const struct life_link link = {.chain = redis_chain(l->filter), .before = before_next(l), .dead = l->dead};
 
     if (!end_inner(l)) {
-        if (l->talk.diagnose != NULL || !is_let_off(l)) /* what the guard shows counts more */
+        if (l->link != NULL && l->task.status == HIBLOOM_ENOTFOUND) /* it was made, and not told of */
+            drop_unneeded(l);
+        else if (l->talk.diagnose != NULL || !is_let_off(l)) /* what the guard shows counts more */
             open_again(l);
     } else if (announces(before_next(l))) {
         go_on(l);
@@ -320,13 +327,18 @@ static void state_known(struct links *l)
     }
 }
 
+static void ask_newest(struct links *l)
+{
+    begin_talk(l, before_next(l), ask_state, state_known);
+}
+
 /* The one before it is to tell of link `number`. */
 static void announce(struct links *l, uint32_t number)
 {
     link_free(l->link);
     l->link = NULL;
     l->next.link = number;
-    begin_talk(l, before_next(l), ask_state, state_known);
+    ask_newest(l);
 }
 
 /* ---- Another run of a server -------------------------------------------------------------------- */
