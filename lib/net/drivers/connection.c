@@ -261,7 +261,7 @@ static bool is_late(struct connection *c, uint64_t now)
     if (c->late != c->deadline)
         c->spare = LATE_BYTES;
     c->late = c->deadline;
-    c->readable = c->opening == 0 && c->spare > 0 && poll(&ready, 1, 0) > 0;
+    c->readable = c->opening == 0 && c->spare > 0 && poll(&ready, 1, 0) != 0; /* -1: it may be */
     return !c->readable;
 }
 
@@ -277,7 +277,7 @@ static bool overdue(struct connection *c)
         return true;
     if (c->timeout_ms == 0 || now - c->sent_ms <= c->timeout_ms)
         return false;
-    if (c->spared || poll(&ready, 1, 0) <= 0)
+    if (c->spared || poll(&ready, 1, 0) == 0) /* -1, as of a signal: they may be here */
         return true;
     c->spared = true;
     c->sent_ms = now;
