@@ -52,6 +52,7 @@ static bool run(struct plan *p, FILE *trace)
     (void)net_run(net_now_us() + UINT64_C(2000000) * LIFE_S);
     oracle_check_end();
     clients_end();
+    memory_end();
     net_reset(p->seed);
     world_end();
     return !oracle_failed();
@@ -269,7 +270,7 @@ int main(int argc, char **argv)
     /* The memory of a world serves the next one, too. */
     mallopt(M_MMAP_THRESHOLD, 1 << 25);
     mallopt(M_TRIM_THRESHOLD, 1 << 28);
-    clients_make();
+    memory_make();
     const bool tells = argc > 2 && strcmp(argv[1], "-t") == 0;
     const double seconds = argc > 1 ? strtod(argv[1], &end) : 60;
     const uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : (uint64_t)time(NULL) * 1000000;
