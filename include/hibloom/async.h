@@ -57,8 +57,7 @@ typedef struct hibloom_loop {
 
 /* Tells the store that fd is ready for these events, or, with fd -1 and events 0, that the timer rang. Only the loop
  * calls it. An error of the socket counts as all events that are watched. An fd that is not watched, or not any more,
- * changes nothing. One call does a bounded amount of work, and that of calls which a done begins and which end at once.
- * The store may be gone when it returns. */
+ * changes nothing. One call does a bounded amount of work. The store may be gone when it returns. */
 HIBLOOM_API void hibloom_ready(hibloom_store *store, int fd, int events);
 
 /* ---- Store ------------------------------------------------------------------ */

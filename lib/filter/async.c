@@ -26,8 +26,9 @@ static void deliver(struct looped *looped)
     struct async *async = (struct async *)looped;
 
     works_deliver(&looped->carrier.store);
-    for (struct work *work; (work = TAILQ_FIRST(&async->ended)) != NULL;) {
-        TAILQ_REMOVE(&async->ended, work, in_ended);
+    TAILQ_CONCAT(&async->due, &async->ended, in_ended);
+    for (struct work *work; (work = TAILQ_FIRST(&async->due)) != NULL;) {
+        TAILQ_REMOVE(&async->due, work, in_ended);
         work_deliver(work, HIBLOOM_OK);
     }
 }
@@ -144,6 +145,7 @@ static hibloom_status make(hibloom_store **out, struct store_settings *settings,
         async->limit = (size_t)settings->options.in_flight; /* at most 10^9 */
         TAILQ_INIT(&async->works);
         TAILQ_INIT(&async->ended);
+        TAILQ_INIT(&async->due);
         async->looped.settled = deliver;
         async->looped.unmade = unmake;
         if (in_memory)

@@ -9,7 +9,8 @@ struct async {
     struct looped looped;
     struct works works;  /* whose functions are still to be called, */
     size_t calls;        /* so many */
-    struct works ended;  /* those that are no tasks, and have ended: they wait for the timer */
+    struct works ended;  /* those that are no tasks, and have ended: they wait for the timer, */
+    struct works due;    /* and these for those before them */
     size_t items, limit; /* of calls under way; at most */
 };
 

@@ -89,8 +89,9 @@ void work_cancel(struct work *work)
 void works_deliver(struct redis_store *store)
 {
     struct carrier *c = (struct carrier *)store;
+    const uint64_t newest = store->server.stats.calls;
 
-    for (struct call *call; (call = TAILQ_FIRST(&c->ended)) != NULL;) {
+    for (struct call *call; (call = TAILQ_FIRST(&c->ended)) != NULL && call->number <= newest;) {
         const bool canceled = call->task->status == HIBLOOM_ECANCELED; /* its owner knows that */
         const hibloom_status status = canceled ? HIBLOOM_ECANCELED : events_error(c, call);
         end_task((struct work *)call);

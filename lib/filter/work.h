@@ -56,7 +56,7 @@ hibloom_status work_end(struct work *, hibloom_status);
 void work_accept(struct work *);
 void work_ended(struct work *);
 
-/* Hands over what has ended. */
+/* Hands over what has ended. What a done begins, and what ends at once, waits for the loop's next turn. */
 void works_deliver(struct redis_store *);
 
 /* One that was no task, or is given up. Its function is called; after its store began to be freed, with ECANCELED. */

@@ -146,6 +146,16 @@ static void the_wrong_kind_of_call_names_the_right_one(void **state)
     assert_int_equal(never.calls, 0);
 }
 
+static unsigned asked;
+
+static void ask_again(hibloom_status status, void *filter)
+{
+    static bool found;
+
+    if (++asked < 9)
+        (void)!hibloom_async_contains(filter, "x", 1, &found, ask_again, filter);
+}
+
 /* The answers are there at once, and the function is called by the timer; also where the store goes first. */
 static void on_memory_the_function_is_called_later(void **state)
 {
@@ -161,6 +171,10 @@ static void on_memory_the_function_is_called_later(void **state)
     yes = false;
     assert_ok(AWAIT(loop, &o, hibloom_async_contains(copy, "x", 1, &yes, on_done, &o)), async);
     assert_true(yes);
+    asked = 0;
+    assert_ok(hibloom_async_contains(copy, "x", 1, &yes, ask_again, copy), async);
+    hibloom_ready(async, -1, 0);
+    assert_int_equal(asked, 1); /* what begins meanwhile waits */
     assert_int_equal(hibloom_async_open(&filter, async, "none", NULL, on_done, &o), HIBLOOM_ENOTFOUND);
     assert_ok(NOTHING_WITHIN(hibloom_async_add(filter, "y", 1, NULL, on_done, &pending[0])), async);
     assert_ok(NOTHING_WITHIN(hibloom_async_add(copy, "y", 1, NULL, on_done, &pending[1])), async);
@@ -184,8 +198,7 @@ static void what_is_wrong_is_refused(void **state)
     const hibloom_loop whole = loop_class->functions(loop);
     hibloom_loop half = whole;
     struct outcome never = {0};
-    hibloom_store *none;
-    hibloom_store *async = async_store(loop, test_uri(), NULL);
+    hibloom_store *none, *async = async_store(loop, test_uri(), NULL);
     hibloom *filter = async_filter(loop, async, test_name(name), texts[0]), *out;
     bool yes;
 

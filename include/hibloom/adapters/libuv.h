@@ -1,7 +1,8 @@
 /* hibloom on libuv: hibloom_loop loop = hibloom_libuv(uv_default_loop());
  *
  * libuv frees a handle in its next turn: so turn the loop once more after hibloom_store_free.
- * uv.h needs -std=gnu11, not c11.
+ * Before 1.48 it serves no socket while calls that end at once follow each other without end. uv.h needs -std=gnu11,
+ * not c11.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef HIBLOOM_ADAPTERS_LIBUV_H
