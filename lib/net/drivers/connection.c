@@ -249,6 +249,14 @@ struct pollfd connection_events(const struct connection *c)
     return (struct pollfd){.fd = c->context->fd, .events = events};
 }
 
+/* -1: it failed, as by a signal, and tells nothing. */
+static int poll_now(const struct connection *c)
+{
+    struct pollfd ready = connection_events(c);
+
+    return poll(&ready, 1, 0);
+}
+
 /* Is the call's time over? If this process stood still, answers may be here that came in time. They are read first, until
  * nothing is here. A server that never stops cannot keep the call for long. They are `readable` also as a timer rings: libuv
  * lets one without time left ring again before it looks at sockets. */
@@ -271,13 +279,12 @@ static bool is_late(struct connection *c, uint64_t now)
 static bool overdue(struct connection *c)
 {
     const uint64_t now = clock_now_ms();
-    struct pollfd ready = connection_events(c);
 
     if (is_late(c, now))
         return true;
     if (c->timeout_ms == 0 || now - c->sent_ms <= c->timeout_ms)
         return false;
-    if (c->spared || poll(&ready, 1, 0) == 0) /* -1, as of a signal: they may be here */
+    if (c->spared || poll_now(c) == 0)
         return true;
     c->spared = true;
     c->sent_ms = now;
@@ -469,7 +476,7 @@ uint64_t connection_due(const struct connection *c)
 
 void connection_polled(struct connection *c, short came)
 {
-    if (c->alive && c->opening != 0 && came != 0)
+    if (c->alive && c->opening != 0 && came != 0 && poll_now(c) > 0) /* else that was of an earlier socket of this number */
         open_on(c);
     /* one that hung up may have answered before */
     else if (c->unsent && (came & (POLLOUT | POLLERR | POLLHUP)) == POLLOUT)
