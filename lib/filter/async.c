@@ -70,6 +70,10 @@ void async_close_filter(struct async *async, hibloom *filter)
 {
     const bool alone = !async->looped.closing; /* else hibloom_store_free has called a done that closes it */
 
+    if (filter->uses == 0) { /* a hundred thousand calls of others are not gone through */
+        filter_close(filter);
+        return;
+    }
     looped_enter(&async->looped);
     filter_hold(filter);
     filter->closing = true;
