@@ -143,7 +143,8 @@ HIBLOOM_CHECKED hibloom_status hibloom_async_list(hibloom_store *store, const ch
                                                   void *each_data, hibloom_done_fn *done, void *data);
 
 /* The other filter, or the store of the dump, may be on the same loop's store or in memory. A store whose calls wait
- * stops the loop meanwhile, and so do files. Close no filter of another store while it is in use here. */
+ * stops the loop meanwhile, and so do files. If one side is in memory, the call is the other store's, and ends with that.
+ * Before done, close no filter of the other store of a call, and do not free that store. */
 HIBLOOM_CHECKED hibloom_status hibloom_async_merge(hibloom *into, hibloom *from, hibloom_done_fn *done, void *data);
 HIBLOOM_CHECKED hibloom_status hibloom_async_compare(hibloom *a, hibloom *b, hibloom_comparison *out, size_t size,
                                                      hibloom_done_fn *done, void *data);
