@@ -393,7 +393,8 @@ bool dispatch_take_reply(struct carrier *c, struct node *node, struct flight *fl
         call_note_node(c, flight->call, node);
         replicas_note_node(c, flight, node);
     }
-    if (refusal == REFUSAL_MASTERDOWN)
+    node->down = refusal == REFUSAL_CLUSTERDOWN; /* or it has no slot, and is no part of the cluster any more */
+    if (refusal == REFUSAL_MASTERDOWN || node->down)
         carrier_note_lost(c, node);
     if (refusal == REFUSAL_READONLY && !is_passed_over(c, flight->call, refusal))
         carrier_note_demoted(c, node);

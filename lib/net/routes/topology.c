@@ -152,13 +152,17 @@ void topology_free(struct topology *t)
 
 /* ---- Routes -------------------------------------------------------------------- */
 
+static bool is_in_trouble(const struct node *node)
+{
+    return node->trouble_ns != 0 && clock_now_ns() <= node->trouble_ns + TROUBLE_NS;
+}
+
 /* One that stands still costs one call a second its time: the primary answers the others. */
 static struct node *find_replica(struct topology *t, const struct node *primary)
 {
     for (unsigned i = 0; i < t->count; i++) {
         struct node *node = t->nodes[t->turn++ % t->count];
-        if (node->role == NODE_REPLICA && node->primary == primary->number &&
-            (node->trouble_ns == 0 || clock_now_ns() > node->trouble_ns + TROUBLE_NS))
+        if (node->role == NODE_REPLICA && node->primary == primary->number && !is_in_trouble(node))
             return node;
     }
     return NULL;
@@ -435,14 +439,14 @@ static bool take_replicas(struct topology *t, const redisReply *reply)
 
 /* ---- Questions to the servers ---------------------------------------------------- */
 
-/* The sooner the better: a connected node answers at once. */
+/* The sooner the better: a connected node answers at once. But the map of one that finds the cluster down may be old. */
 static unsigned rank(const struct topology *t, const struct node *node, uint64_t round)
 {
     if (node->asked == round || (t->sentinels && node->role != NODE_SENTINEL))
         return 0;
     if (node->state == NODE_READY)
-        return t->teller == node->number + 1u ? 4 : 3;
-    return node->role != NODE_UNUSED || !node->seed ? 1 : 2;
+        return node->down ? 2 : t->teller == node->number + 1u ? 6 : 5;
+    return is_in_trouble(node) ? 1 : node->role != NODE_UNUSED || !node->seed ? 3 : 4;
 }
 
 struct node *topology_next_to_ask(struct topology *t, uint64_t round)

@@ -68,6 +68,7 @@ struct node {
     uint64_t revived;         /* its last new connection for failed calls, by number (carrier.revivals); 0: none */
     uint64_t unreached_by;    /* the last call that got no connection; 0: none */
     size_t unwritten_bytes;   /* of those that the next flush writes */
+    bool down;                /* its last answer said that the cluster is down: CLUSTERDOWN */
     bool deposed;             /* a redirect told that it was taken over from: the next map need not */
     bool retired;             /* a primary of the map that greeted as a replica */
     bool leave;               /* it is no longer what it was: closed once all answers have come */
