@@ -227,6 +227,8 @@ static void all_places_of_a_name_share_the_time_to_try(void **state)
     test_command(redis, "REPLICAOF 127.0.0.1 1");
     assert_status(hibloom_open(&filter, store, "seen", "capacity=9 error=0.1 growth=2"), HIBLOOM_EUNAVAILABLE, store);
     assert_in_range(test_stats(store).retries, 1, 44);
+    assert_status(hibloom_open(&filter, store, "seen", NULL), HIBLOOM_EUNAVAILABLE, store);
+    assert_int_equal(test_stats(store).connections, 2); /* its name may lead elsewhere by now */
     test_command(redis, "REPLICAOF NO ONE");
     test_command(redis, "CONFIG SET replica-serve-stale-data yes");
     hibloom_store_free(store);
