@@ -58,6 +58,7 @@ struct locate {
     bool hopeless;         /* no node can be reached, which no other try mends */
     struct pause pause;    /* before the next one */
     uint64_t round;        /* it asks each node once */
+    uint64_t begun_ms;     /* when the first one was asked */
     unsigned asked;        /* nodes in this round */
     uint64_t asked_ns;     /* when the last question was written, or its node opened; 0: not yet */
     uint64_t since_ns;     /* since then calls wait for the node's answer to a check; 0: likewise */

@@ -106,20 +106,25 @@ static hibloom_status ask(struct carrier *c, struct node *node, struct error *er
 }
 
 /* Has each waiting call used up its time? Each silent node takes a time-out. A node that is asked after the calls' time
- * would count as silent, too. A check goes on: no call waits long for it. */
-static bool is_over(const struct carrier *c)
+ * would count as silent, too. A time-out is the first failure of a call. But if only those are known that the URI names, each
+ * is asked. A check goes on: no call waits long for it. */
+static bool is_over(struct carrier *c)
 {
+    const bool knows_more = c->topology.clustered && topology_primaries(&c->topology) > 0;
     const uint64_t now = clock_now_ms();
 
-    if (!c->locate.stale)
+    if (c->locate.asked == 0)
+        c->locate.begun_ms = now;
+    if (c->locate.asked == 0 || !c->locate.stale)
         return false;
+    const uint64_t had_time = c->locate.begun_ms + c->settings->options.command_timeout_ms;
     for (const struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls)) {
         const uint64_t deadline = call_deadline(c, call);
-        if (call->waiting.first != NULL && (call->retry_until == 0 || now < call->retry_until) &&
-            (deadline == 0 || now < deadline))
+        const uint64_t until = call->retry_until != 0 ? call->retry_until : knows_more ? had_time : UINT64_MAX;
+        if (call->waiting.first != NULL && now < until && (deadline == 0 || now < deadline))
             return false;
     }
-    return c->locate.asked > 0;
+    return true;
 }
 
 /* Waiting flights can go out, or have failed. */
