@@ -291,9 +291,9 @@ void call_flight_failed(struct carrier *c, struct flight *flight, struct node *n
         fail_for_good(c, flight, node, status, words);
         return;
     }
-    if (!lost && !elsewhere)
+    if (!lost) /* of a replica the log tells nothing: the primary answers */
         carrier_note_trouble(c, node != NULL ? node : c->topology.nodes[0], status, why != NULL ? why : "refused",
-                             "; trying again");
+                             elsewhere ? NULL : "; trying again");
     plan_resend(c, flight, doubtful, elsewhere);
 }
 
