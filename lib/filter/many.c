@@ -29,6 +29,8 @@ struct many {
     struct work work;
     size_t n;                        /* pairs, or names */
     size_t parts_n, begun, to, left; /* parts: in all; that have begun; that may; that have not ended */
+    size_t silent;                   /* those of the last thousand to which no server answered, */
+    hibloom_status silence;          /* and how the last one of them failed */
     hibloom_item *items;
     size_t count; /* of them */
     size_t *at;   /* the pair of each item */
@@ -178,8 +180,14 @@ static void end_one(struct many *m)
 
 static void part_done(hibloom_status status, void *part)
 {
+    struct many *m = ((struct part *)part)->many;
+
     note_part(part, status);
-    end_one(((struct part *)part)->many);
+    if (status == HIBLOOM_EIO || status == HIBLOOM_ETIMEDOUT) {
+        m->silent++;
+        m->silence = status;
+    }
+    end_one(m);
 }
 
 /* As a work of its own; in memory it is made at once. */
@@ -213,14 +221,32 @@ static void begin_parts(void *many)
         begin_part(&m->parts[m->begun++]);
 }
 
-static void fail_late(struct many *m)
+/* Without `each` one failure is enough; but one ELOST stands for all filters. If the one server answered to none of a
+ * thousand, nobody waits for it again. */
+static bool is_over(const struct many *m, size_t parts)
 {
-    (void)error_set(&m->work.store->error, HIBLOOM_ETIMEDOUT, "no time is left for the rest (hibloom_store_deadline)");
+    const hibloom_status status = result(m);
+    const bool clustered = ((const struct redis_store *)m->work.store)->server.clustered;
+
+    return (m->each == NULL && status != HIBLOOM_OK && status < HIBLOOM_ENOTFOUND) ||
+           (!clustered && m->silent == parts);
+}
+
+/* The parts that have not begun. */
+static void fail_rest(struct many *m, hibloom_status status)
+{
     for (struct part *part = m->parts + m->begun; part < m->parts + m->parts_n; part++) {
-        note_part(part, HIBLOOM_ETIMEDOUT);
+        note_part(part, status);
         if (m->opened != NULL)
             filter_free(part->filter);
     }
+    m->begun = m->parts_n;
+}
+
+static void fail_late(struct many *m)
+{
+    (void)error_set(&m->work.store->error, HIBLOOM_ETIMEDOUT, "no time is left for the rest (hibloom_store_deadline)");
+    fail_rest(m, HIBLOOM_ETIMEDOUT);
 }
 
 /* The parts that begin later have the time that is left of the call's. */
@@ -240,7 +266,11 @@ static void wait_for_parts(struct many *m)
         if (timed)
             store->base.deadline_ms = (uint32_t)(deadline - now);
         m->to = m->parts_n - m->begun < AT_ONCE ? m->parts_n : m->begun + AT_ONCE;
+        const size_t first = m->begun;
+        m->silent = 0;
         store->run_all(store, begin_parts, works_deliver, m);
+        if (is_over(m, m->begun - first))
+            fail_rest(m, m->each == NULL ? result(m) : m->silence);
     }
     store->base.deadline_ms = ms;
 }
