@@ -173,7 +173,7 @@ static bool name_aside(struct whole *w, char out[HIBLOOM_NAME_MAX + 1])
 static void check_slot(struct whole *w)
 {
     if (w->dump.filter.links > 1 && !store_is_in_memory(w->asked) &&
-        ((struct redis_store *)w->asked)->server.count > 1 && !keys_has_tag(w->naming.name))
+        ((struct redis_store *)w->asked)->server.clustered && !keys_has_tag(w->naming.name))
         whole_fail(w, HIBLOOM_ENOTSUP,
                    "%s: has grown to %" PRIu32 " filters, which on a cluster get their names in one step only if the "
                    "name, '%s', has a {tag}",
