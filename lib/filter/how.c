@@ -144,21 +144,22 @@ hibloom_status how_items(hibloom *filter, enum store_op op, const hibloom_item *
 {
     hibloom_store *store = filter->store;
     const bool at_once = store_is_in_memory(store), waits = how->done == NULL;
+    const bool copies = store->async != NULL; /* a call that waits has its caller's, and so have its parts */
     struct items_work here, *own;
 
     if (waits && n == 0)
         return HIBLOOM_OK;
     if (waits && at_once)
         return store->class->items(filter, op, items, n, answers);
-    own = work_make(store, how, &here, at_once || waits ? sizeof own->work : size_with(items, n), at_once ? 0 : n,
-                    finish_items);
+    const size_t size = at_once ? sizeof own->work : copies ? size_with(items, n) : sizeof *own;
+    own = work_make(store, how, &here, size, at_once ? 0 : n, finish_items);
     if (own == NULL)
         return HIBLOOM_ENOMEM;
     own->work.filter = filter;
     if (at_once)
         return work_end(&own->work, store->class->items(filter, op, items, n, answers));
     own->answers = answers;
-    items = waits ? items : copy_items(own, items, n);
+    items = copies ? copy_items(own, items, n) : items;
     return work_go(&own->work, items_task_begin(&own->items_task, op, filter, items, n));
 }
 
