@@ -31,7 +31,7 @@ struct listing {
     uint16_t slot;     /* a slot of the present server; KEYS_SLOTS: all are done */
     uint32_t server;   /* its number; REDIS_SERVERS_MAX: not known yet */
     uint64_t restarts; /* of servers, that the store knew of then */
-    unsigned char done[FLAGS_BYTES(REDIS_SERVERS_MAX)];
+    unsigned char done[FLAGS_BYTES(REDIS_SERVERS_MAX + 1)];
     char cursor[NUMBER_DIGITS + 1];
     uint32_t wanted; /* keys of the next SCAN */
     bool cut;        /* its answer had no room */
