@@ -439,8 +439,8 @@ typedef bool hibloom_list_fn(const char *name, void *data);
 /* Calls each(name, data) for the filters whose names match the pattern of KEYS; NULL: all. In no order, a name perhaps
  * twice. It leaves out bare bitmaps, filters that are being made or removed, and keys that the user may not read. It
  * goes by SCAN over all keys of each server that has slots, so a filter whose slot moves meanwhile may be missing.
- * EUNAVAILABLE: a server restarted half-way, or a slot by which it is asked moved: list again. EPROTO: some key that
- * matches has a name of 1 MB or more. Round trips: two for each 250 keys of any kind. */
+ * EUNAVAILABLE: a server restarted half-way, a slot by which it is asked moved, or some slot has no server: list again.
+ * EPROTO: some key that matches has a name of 1 MB or more. Round trips: two for each 250 keys of any kind. */
 HIBLOOM_CHECKED hibloom_status hibloom_list(hibloom_store *store, const char *pattern, hibloom_list_fn *each,
                                             void *data);
 
