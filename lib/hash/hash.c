@@ -4,6 +4,11 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+/* 0.7.3 compiles, too. But in 0.8 XXH3 became another hash, so a filter of the one would deny items of the other. */
+#if XXH_VERSION_NUMBER < 800
+#error "xxHash 0.8 or later is needed"
+#endif
+
 #include "hash/hash.h"
 
 /* XXH3-128, the default: the fastest here that spreads evenly. Compiled in from the xxHash package's header. So the

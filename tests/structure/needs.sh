@@ -1,5 +1,6 @@
 #!/bin/sh
 # Plain `make` without a package that it needs names the package, and compiles nothing; and it says why it has no TLS.
+# An xxHash whose XXH3 is another hash is refused.
 # Usage: needs.sh
 set -eu
 
@@ -37,3 +38,9 @@ say 'nothing' "$dir/build/.tls"
 [ "$said" = 'TLS: no (hiredis 0.14.0)' ] || fail "of TLS: $said"
 say 'nothing' "$dir/build/.tls"
 [ "$said" = '' ] || fail "it says so again: $said"
+
+echo '#define XXH_VERSION_NUMBER 703' >"$dir/xxhash.h"
+if said=$(cc -E -I"$dir" -Iinclude -Ilib lib/hash/hash.c 2>&1 >"$dir/hash.i"); then
+    fail "xxHash 0.7.3 is taken"
+fi
+[ "$said" != "${said#*xxHash 0.8 or later}" ] || fail "of xxHash 0.7.3: $said"
