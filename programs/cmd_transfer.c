@@ -169,6 +169,13 @@ static bool refuse_stored_window(const struct session *s, hibloom_status status,
     return refused;
 }
 
+/* What the command has made and could not fill is removed: it would say "no" to items that are elsewhere. */
+static void remove_unfilled(const struct session *s)
+{
+    if (s->filter != NULL && hibloom_created(s->filter) && hibloom_drop(s->filter) != HIBLOOM_OK)
+        complain("%s: may be incomplete: drop it before you do this again", s->name);
+}
+
 /* With --replace: a filter of the file's bits alone takes the place of the present one. */
 static int restore_aside(struct session *s, const struct request *r, const char *path, const char *spec)
 {
@@ -199,7 +206,10 @@ static int restore(struct session *s, const struct request *r, const char *path,
         complain("hint: restore it under another name; or, to have in %s what the file has and nothing else, hibloom "
                  "restore %s %s --replace",
                  s->name, s->name, r->operands[1]);
-    return status == HIBLOOM_OK ? EXIT_YES : EXIT_TROUBLE;
+    if (status == HIBLOOM_OK)
+        return EXIT_YES;
+    remove_unfilled(s);
+    return EXIT_TROUBLE;
 }
 
 int cmd_restore(const struct request *r)
@@ -282,7 +292,10 @@ static int merge_into(struct session *into, hibloom *const *from, const char *fi
     }
     for (size_t i = 0; i < n && status == HIBLOOM_OK; i++)
         status = hibloom_merge(into->filter, from[i]);
-    return session_result(into, status);
+    if (session_result(into, status) == EXIT_YES)
+        return EXIT_YES;
+    remove_unfilled(into);
+    return EXIT_TROUBLE;
 }
 
 static int merge_all(struct session *into, struct session *there, char **names, size_t n)
@@ -334,14 +347,13 @@ static int create_copy(struct session *to, const hibloom *from)
     return session_result(to, status);
 }
 
-/* An incomplete copy is removed: it would say "no" to items that are in `from`. */
 static int fill_copy(struct session *to, const struct session *from)
 {
     const int merged = session_result(to, hibloom_merge(to->filter, from->filter));
     const int result = session_finish(from, session_finish(to, merged));
 
-    if (result != EXIT_YES && hibloom_drop(to->filter) != HIBLOOM_OK)
-        complain("%s: may be incomplete: drop it before you copy again", to->name);
+    if (result != EXIT_YES)
+        remove_unfilled(to);
     return result;
 }
 

@@ -177,7 +177,7 @@ static const struct command commands[] = {
      "hibloom copy seen seen --to redis://other.example.org", OPTION_TO, SPEC_NEVER, 2, 2, cmd_copy, true},
     {"merge", "NAME FROM... [--from URI]", "add all items of other filters",
      "All filters must have the same spec and seed, as copies have. If there is no filter NAME, it\n"
-     "is created.\n"
+     "is created, and removed again if merge fails.\n"
      "      --from URI     FROM... are on this server\n",
      "hibloom merge week monday tuesday", OPTION_FROM, SPEC_NEVER, 2, MANY, cmd_merge, true},
     {"import", "NAME (--redisbloom KEY [--from URI] | --redisbloom-file FILE) [--replace]",
@@ -211,7 +211,8 @@ static const struct command commands[] = {
     {"restore", "NAME FILE [--replace]" BARE_SYNOPSIS, "add all items of a filter in a file",
      "FILE is one that save has written. If FILE is -, restore reads standard input, and keeps it\n"
      "in $TMPDIR or /tmp until it is done. If there is no filter NAME, it is created with the spec\n"
-     "and the seed of the file. If there is one, it must have the same.\n"
+     "and the seed of the file, and removed again if restore fails. If there is one, it must have\n"
+     "the same.\n"
      "      --replace      makes a filter of FILE alone, which takes the place of NAME in one step, as\n"
      "                     load --replace does. NAME may have another spec and seed\n" BARE_SPEC_HELP,
      "hibloom restore seen seen.hbl", OPEN_OPTIONS | OPTION_REPLACE, SPEC_IF_BARE, 2, 2, cmd_restore, true},

@@ -78,7 +78,7 @@ static void a_filter_goes_through_a_pipe(void **state)
 
 static void a_stream_that_was_cut_or_is_none_is_refused(void **state)
 {
-    const char *name = TEST_NAME;
+    const char *name = TEST_NAME, *none = TEST_NAME;
     struct program saved, p;
 
     assert_run("", 0, NULL, "", "add", name, SURE, "a");
@@ -88,7 +88,12 @@ static void a_stream_that_was_cut_or_is_none_is_refused(void **state)
     assert_int_equal(p.exit, 2);
     assert_non_null(strstr(p.complained.data, "/dev/stdin: is a damaged hibloom file"));
     program_free(&p);
+    saved.said.data[saved.said.len - 9] ^= 1; /* only the checksum shows it */
+    program_run(&p, saved.said.data, saved.said.len, ARGS("restore", none, "-"));
+    assert_int_equal(p.exit, 2);
+    program_free(&p);
     program_free(&saved);
+    assert_run("", 2, "", hibloom_strerror(HIBLOOM_ENOTFOUND), "check", none, "a"); /* not "no" */
     assert_run("", 1, "no\ta\n", "", "check", name, "a");
     setenv("TMPDIR", "/nonexistent", 1);
     assert_run("", 2, "", "standard input could not be kept in a file: No such file", "restore", name, "-");
