@@ -8,6 +8,7 @@
 #include "progress.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -131,7 +132,8 @@ static bool cut_last_line(struct input *in)
     return begun == in->used || append_line(in, in->buffer + begun, in->used - begun);
 }
 
-/* One read. One that a signal interrupts has read nothing, and is no failure. */
+/* One read. One that a signal interrupts has read nothing, and is no failure. Nor is one of a file that others have made
+ * non-blocking: it waits. */
 static bool read_lines(struct input *in)
 {
     size_t room;
@@ -145,7 +147,9 @@ static bool read_lines(struct input *in)
         return cut_lines(in, (size_t)got);
     if (got == 0)
         return cut_last_line(in);
-    if (errno == EINTR)
+    if (errno == EAGAIN)
+        poll(&(struct pollfd){.fd = STDIN_FILENO, .events = POLLIN}, 1, -1);
+    if (errno == EINTR || errno == EAGAIN)
         return true;
     complain("standard input: %s", strerror(errno));
     return false;

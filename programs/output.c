@@ -7,6 +7,7 @@
 #include "progress.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,7 +31,9 @@ static void write_all(const char *data, size_t len)
             data += n;
             len -= (size_t)n;
         } else if (n == 0) {
-            out.error = ENOSPC; /* or this would never end */
+            out.error = ENOSPC;       /* or this would never end */
+        } else if (errno == EAGAIN) { /* whoever shares the file has made it so */
+            poll(&(struct pollfd){.fd = STDOUT_FILENO, .events = POLLOUT}, 1, -1);
         } else if (errno != EINTR) {
             out.error = errno;
         }
