@@ -77,6 +77,8 @@ NEEDED := hiredis/hiredis.h=libhiredis-dev xxhash.h=libxxhash-dev zlib.h=zlib1g-
 # another size of a filter now and then, and other positions than PHP has.
 ifneq ($(filter i386-% i486-% i586-% i686-%,$(shell $(CC) -dumpmachine)),)
 CPPFLAGS_ += -msse2 -mfpmath=sse
+# The compiler's helpers are in groups, and of each group a linker keeps one object's. Ours become local, so ours must stay.
+NO_GROUPS := --force-group-allocation
 endif
 
 LIB_OBJ  := $(patsubst %.c,$(BUILD)/%.o,$(wildcard lib/*/*.c lib/*/*/*.c))
@@ -95,7 +97,7 @@ all: $(BUILD)/libhibloom.a $(BUILD)/libhibloom.so $(BUILD)/hibloom
 # One object in which only hibloom_ symbols are left global, as in the shared
 # library: else our `uri_parse` would meet that of a program linked statically.
 $(BUILD)/libhibloom.a: $(LIB_OBJ)
-	$(LD) -r -o $(BUILD)/libhibloom.o $^
+	$(LD) -r $(NO_GROUPS) -o $(BUILD)/libhibloom.o $^
 	$(OBJCOPY) --localize-hidden $(BUILD)/libhibloom.o
 	@rm -f $@
 	$(AR) rcs $@ $(BUILD)/libhibloom.o

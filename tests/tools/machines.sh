@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the unit tests on a 32-bit machine (i386) and on one whose words begin with
+# Runs the unit tests, and the command, on a 32-bit machine (i386) and on one whose words begin with
 # their high byte (s390x): who shares a filter with this machine may be either. They
 # are compiled here, by Debian's cross compilers, and run here: s390x by qemu, and i386 as
 # it is, or by qemu where this machine's kernel does not run it.
@@ -50,9 +50,11 @@ run_on() {
         programs="$programs $there/$test"
     done
     # MAKEFLAGS would hand on the BUILD of the make that called this.
-    MAKEFLAGS='' make -s -j2 BUILD="$there" HIBLOOM_TLS= CC="$compiler-gcc" CFLAGS='-O1 -g -Werror' LDFLAGS="-L$lib" \
-        CPPFLAGS="$large -isystem $root/usr/include -isystem $root/usr/include/$(basename "$lib")" $programs
+    MAKEFLAGS='' make -s -j2 BUILD="$there" HIBLOOM_TLS= CC="$compiler-gcc" LD="$compiler-ld" AR="$compiler-ar" \
+        OBJCOPY="$compiler-objcopy" CFLAGS='-O1 -g -Werror' LDFLAGS="-L$lib" \
+        CPPFLAGS="$large -isystem $root/usr/include -isystem $root/usr/include/$(basename "$lib")" $programs "$there/hibloom"
     TEST_UNDER="$loader" tests/tools/run-tests.sh $programs
+    [ "$($loader "$there/hibloom" -u memory: uniq a -n 100 -p 0.1 <"$0" | head -n 1)" = '#!/bin/sh' ]
 }
 
 runner= large=
