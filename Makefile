@@ -47,7 +47,8 @@ FORTIFY   := $(if $(findstring _FORTIFY_SOURCE,$(CPPFLAGS) $(CFLAGS))$(findstrin
 HARDENED  := -fstack-protector-strong $(FORTIFY)
 # What the loader has resolved is read-only from then on; all of it at the start.
 HARDENED_LD := -Wl,-z,relro,-z,now
-CPPFLAGS_ := -Iinclude -Ilib -Itests -D_GNU_SOURCE $(CPPFLAGS)
+# A filter in a file, and a dump, may have more than 2 GB, on a 32-bit machine, too.
+CPPFLAGS_ := -Iinclude -Ilib -Itests -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 $(CPPFLAGS)
 CFLAGS_    = -std=c11 $(WARNINGS) $(HARDENED) -fvisibility=hidden $(PIC) -MMD -MP $(CFLAGS)
 PIC       := -fPIC
 LIBS      := -lhiredis -lz -lm

@@ -3,9 +3,6 @@
  * The content of a file is checked before it is used. Its lengths are checked against each other
  * and its size, its spec as one from Redis is. Writing goes to a temporary file that takes the
  * old one's place when it is whole and on disk. So a reader sees the one or the other. */
-#ifndef _FILE_OFFSET_BITS
-#define _FILE_OFFSET_BITS 64 /* NOLINT: reserved, and for just this use */
-#endif
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 

@@ -52,13 +52,12 @@ run_on() {
     # MAKEFLAGS would hand on the BUILD of the make that called this.
     MAKEFLAGS='' make -s -j2 BUILD="$there" HIBLOOM_TLS= CC="$compiler-gcc" LD="$compiler-ld" AR="$compiler-ar" \
         OBJCOPY="$compiler-objcopy" CFLAGS='-O1 -g -Werror' LDFLAGS="-L$lib" \
-        CPPFLAGS="$large -isystem $root/usr/include -isystem $root/usr/include/$(basename "$lib")" $programs "$there/hibloom"
+        CPPFLAGS="-isystem $root/usr/include -isystem $root/usr/include/$(basename "$lib")" $programs "$there/hibloom"
     TEST_UNDER="$loader" tests/tools/run-tests.sh $programs
     [ "$($loader "$there/hibloom" -u memory: uniq a -n 100 -p 0.1 <"$0" | head -n 1)" = '#!/bin/sh' ]
 }
 
-runner= large=
-env /usr/i686-linux-gnu/lib/ld-linux.so.2 --version >/dev/null 2>&1 ||
-    runner=qemu-i386-static large=-D_FILE_OFFSET_BITS=64 # it hands on what this machine says of places in a directory
+runner=
+env /usr/i686-linux-gnu/lib/ld-linux.so.2 --version >/dev/null 2>&1 || runner=qemu-i386-static
 run_on i386 i686-linux-gnu ld-linux.so.2 "$runner" "$@"
 run_on s390x s390x-linux-gnu ld64.so.1 qemu-s390x-static "$@"
