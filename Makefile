@@ -457,6 +457,7 @@ install: all man
 	    sed 's|@PREFIX_FROM_LIBDIR@|$(PREFIX_FROM_LIBDIR)|; s|@VERSION@|$(VERSION)|; s|@SONAME@|$(SONAME)|; s|@LIBS@|$(CMAKE_LIBS)|' \
 	        packaging/cmake/$$name.cmake.in > $(DESTDIR)$(LIBDIR)/cmake/hibloom/$$name.cmake || exit 1; \
 	done
+	chmod 644 $(DESTDIR)$(LIBDIR)/pkgconfig/hibloom.pc $(DESTDIR)$(LIBDIR)/cmake/hibloom/*.cmake
 	install -m 755 $(BUILD)/hibloom $(DESTDIR)$(PREFIX)/bin
 
 uninstall:

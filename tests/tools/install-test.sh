@@ -18,8 +18,11 @@ prefix=$dir/prefix
 fail() { echo "install-test: $*" >&2; exit 1; }
 
 # MAKEFLAGS would hand down a job server that is not open here.
-MAKEFLAGS='' make -s install BUILD="$build" DESTDIR="$dir/stage" PREFIX="$prefix"
+# Whatever umask root has, others can use what is installed.
+(umask 077 && MAKEFLAGS='' make -s install BUILD="$build" DESTDIR="$dir/stage" PREFIX="$prefix")
 mv "$dir/stage$prefix" "$prefix"
+hidden=$(find "$prefix" ! -type l ! -perm -o+r)
+[ -z "$hidden" ] || fail "unreadable to others:" $hidden
 
 foreign() { awk 'NF == 3 && $3 !~ /^hibloom_/ { print $3 }'; }
 shared=$(nm -D --defined-only "$prefix/lib/libhibloom.so" | foreign)
