@@ -447,6 +447,7 @@ install: all man
 	    $(DESTDIR)$(PREFIX)/include/hibloom
 	install -m 644 include/hibloom/adapters/*.h $(DESTDIR)$(PREFIX)/include/hibloom/adapters
 	install -m 644 $(BUILD)/libhibloom.a $(DESTDIR)$(LIBDIR)
+	rm -f $(DESTDIR)$(LIBDIR)/$(SONAME).* # ldconfig would take 1.0.0-rc1 for newer than 1.0.0
 	install -m 755 $(BUILD)/libhibloom.so.$(VERSION) $(DESTDIR)$(LIBDIR)
 	ln -sf libhibloom.so.$(VERSION) $(DESTDIR)$(LIBDIR)/$(SONAME)
 	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libhibloom.so

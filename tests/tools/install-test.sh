@@ -17,12 +17,16 @@ prefix=$dir/prefix
 
 fail() { echo "install-test: $*" >&2; exit 1; }
 
+# Whatever umask root has, others can use what is installed. No older library of the soname stays.
+soname=$(readelf -d "$build/libhibloom.so" | sed -n 's/.*soname: \[\(.*\)\]/\1/p')
+mkdir -p "$dir/stage$prefix/lib"
+touch "$dir/stage$prefix/lib/$soname.0.0-rc0"
 # MAKEFLAGS would hand down a job server that is not open here.
-# Whatever umask root has, others can use what is installed.
 (umask 077 && MAKEFLAGS='' make -s install BUILD="$build" DESTDIR="$dir/stage" PREFIX="$prefix")
 mv "$dir/stage$prefix" "$prefix"
 hidden=$(find "$prefix" ! -type l ! -perm -o+r)
 [ -z "$hidden" ] || fail "unreadable to others:" $hidden
+[ ! -e "$prefix/lib/$soname.0.0-rc0" ] || fail "an older library is still there"
 
 foreign() { awk 'NF == 3 && $3 !~ /^hibloom_/ { print $3 }'; }
 shared=$(nm -D --defined-only "$prefix/lib/libhibloom.so" | foreign)
