@@ -99,8 +99,11 @@ all: $(BUILD)/libhibloom.a $(BUILD)/libhibloom.so $(BUILD)/hibloom
 
 # One object in which only hibloom_ symbols are left global, as in the shared
 # library: else our `uri_parse` would meet that of a program linked statically.
+# With -flto gcc makes it, as machine code: what else is in there would not know of the symbols that become local.
+ONE_OBJECT = $(if $(findstring -flto,$(CFLAGS)),$(CC) $(CFLAGS) -r -nostdlib -flinker-output=nolto-rel $(NO_GROUPS:%=-Wl,%),\
+               $(LD) -r $(NO_GROUPS))
 $(BUILD)/libhibloom.a: $(LIB_OBJ)
-	$(LD) -r $(NO_GROUPS) -o $(BUILD)/libhibloom.o $^
+	$(ONE_OBJECT) -o $(BUILD)/libhibloom.o $^
 	$(OBJCOPY) --localize-hidden $(BUILD)/libhibloom.o
 	@rm -f $@
 	$(AR) rcs $@ $(BUILD)/libhibloom.o
