@@ -234,23 +234,6 @@ static void all_places_of_a_name_share_the_time_to_try(void **state)
     hibloom_store_free(store);
 }
 
-static void a_replacement_that_replicas_lack_is_waited_for_again(void **state)
-{
-    hibloom_store *direct = test_connect(redis_server_uri(server), NULL); /* waits for nobody */
-    hibloom *made = test_open(direct, "next", TEXT);
-    hibloom_store *store = test_connect(with_options(redis_server_uri(server), "min_replicas=9&replicas_timeout=10ms"),
-                                        NULL);
-    hibloom *filter = test_open(store, "next", TEXT);
-
-    for (int i = 0; i < 2; i++)
-        assert_status(hibloom_replace(filter, "seen"), HIBLOOM_EUNAVAILABLE, store);
-    assert_string_equal(hibloom_name_of(filter), "next");
-    assert_status(hibloom_drop(filter), HIBLOOM_ENOTFOUND, store); /* and not what is under the new name */
-    assert_ok(hibloom_drop_by_name(direct, "seen"), direct);
-    test_close(filter, store);
-    test_close(made, direct);
-}
-
 /* ---- Restarts ---------------------------------------------------------------------------- */
 
 enum { RETRY_MS = 5000 };
@@ -309,40 +292,6 @@ static void a_call_that_tells_something_else_does_not_count(void **state)
     hibloom_store_free(store);
 }
 
-/* The status of the first look-up that gives another one; of the last, where none does. */
-static hibloom_status look_while(hibloom *filter, hibloom_status status)
-{
-    const uint64_t until = test_now_ms() + 20000;
-    hibloom_status got;
-    bool found;
-
-    while ((got = hibloom_contains(filter, "x", 1, &found)) == status && test_now_ms() < until)
-        test_sleep_ms(10);
-    return got;
-}
-
-/* INFO was refused as the client connected again. Once it is allowed, it tells. */
-static void a_restart_behind_a_refused_info_is_told_later(void **state)
-{
-    char uri[128];
-
-    test_command(redis, "ACL SETUSER app reset on >secret " ADDING " +time +setrange +set +info");
-    snprintf(uri, sizeof uri, "redis://app:secret@127.0.0.1:%d", redis_server_port(server));
-    hibloom_store *store = connect_with(uri, 0, false, NULL);
-    hibloom *filter = test_open(store, "seen", "capacity=1000 error=0.000001");
-
-    redis_server_restart(server); /* it forgets the user */
-    assert_int_equal(redisReconnect(redis), REDIS_OK);
-    test_command(redis, "ACL SETUSER app reset on >secret " ADDING);
-    assert_ok(look_while(filter, HIBLOOM_EIO), store);
-    test_command(redis, "ACL SETUSER app +info");
-    assert_status(look_while(filter, HIBLOOM_OK), HIBLOOM_ELOST, store);
-    hibloom_close(filter);
-    hibloom_store_free(store);
-    test_command(redis, "ACL DELUSER app");
-    test_command(redis, "DEL seen");
-}
-
 static void warnings_tell_of_a_restart_and_of_a_server_that_is_away(void **state)
 {
     struct log log = {0};
@@ -386,9 +335,7 @@ int main(void)
         cmocka_unit_test(old_guards_are_asked_again_together),
         cmocka_unit_test_setup_teardown(it_takes_eval_and_setrange_and_says_so, with_replica, without_replica),
         cmocka_unit_test_setup_teardown(one_wait_serves_many_filters, with_replica, without_replica),
-        cmocka_unit_test(a_replacement_that_replicas_lack_is_waited_for_again),
         cmocka_unit_test(all_places_of_a_name_share_the_time_to_try),
-        cmocka_unit_test(a_restart_behind_a_refused_info_is_told_later),
         cmocka_unit_test(its_words_name_the_server_and_what_may_be_missing),
         cmocka_unit_test(a_call_that_tells_something_else_does_not_count),
         cmocka_unit_test(warnings_tell_of_a_restart_and_of_a_server_that_is_away),

@@ -476,7 +476,8 @@ uint64_t connection_due(const struct connection *c)
 
 void connection_polled(struct connection *c, short came)
 {
-    if (c->alive && c->opening != 0 && came != 0 && poll_now(c) > 0) /* else that was of an earlier socket of this number */
+    /* an earlier socket may have had this number */
+    if (c->alive && c->opening != 0 && came != 0 && poll_now(c) > 0)
         open_on(c);
     /* one that hung up may have answered before */
     else if (c->unsent && (came & (POLLOUT | POLLERR | POLLHUP)) == POLLOUT)
