@@ -96,9 +96,26 @@ static void ask_clock_alone(struct talk *talk, struct outbox *outbox)
 
 /* ---- Chunks -------------------------------------------------------------------------------- */
 
+/* If to look takes half a period, the period of so many items may be over each time. So the call goes on with half as
+ * many. The others come in the next chunks. */
+static void take_fewer(struct sieve *s)
+{
+    const struct spec *spec = s->task.link->spec;
+    const uint64_t period_ns = spec->window * PERIOD_SECOND * 1000 / spec->slices;
+
+    if (s->op == STORE_ADD || clock_now_ns() - s->window->looked_ns < period_ns / 2)
+        return;
+    s->most = (s->most + 1) / 2;
+    if (s->count <= s->most)
+        return;
+    s->count = s->most;
+    s->chunk = s->which[s->count];
+}
+
 /* One clear empties each key by itself. False: too often by now, which is noted. */
 static bool try_again(struct sieve *s)
 {
+    take_fewer(s);
     if (s->window->attempts++ < ATTEMPTS + redis_links(s->filter) * s->task.link->count)
         return true;
     task_fail(&s->task, HIBLOOM_EBUSY,
