@@ -72,13 +72,18 @@ static void begin_key(struct bulk *bulk)
     bulk->task.inner = &bulk->transfer.talk.task;
 }
 
+bool bulk_may_not(const struct bulk *bulk)
+{
+    return bulk->task.status == HIBLOOM_EDENIED || bulk->task.refusal == REFUSAL_UNKNOWN_COMMAND;
+}
+
 bool bulk_gave_way(const struct bulk *bulk)
 {
     const struct task *task = &bulk->task;
 
     return task->status == HIBLOOM_ENOMEM ||
-           (bulk->op != STORE_LOOK && (task->status == HIBLOOM_EDENIED || refusal_is_of_size(task->refusal) ||
-                                       transfer_gave_up(&bulk->transfer)));
+           (bulk->op != STORE_LOOK &&
+            (bulk_may_not(bulk) || refusal_is_of_size(task->refusal) || transfer_gave_up(&bulk->transfer)));
 }
 
 /* At the end of a group: what an earlier sending merged is near, too. The answer has the key's trailer, and a loss changes

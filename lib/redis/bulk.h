@@ -32,9 +32,12 @@ bool bulk_can(const struct link *);
 /* Is it less work to read or merge bitmaps for n items than to send `sent` of them? */
 bool bulk_pays(enum store_op, const struct link *, size_t n, double sent);
 
-/* It has failed, for a reason that does not concern commands: the user may not merge, a slot moves, memory for bitmaps is
- * missing, here or at the server, or connections are lost too often for something so large. */
+/* It has failed, for a reason that does not concern commands: the user may not merge, or the server cannot, a slot moves,
+ * memory for bitmaps is missing, here or at the server, or connections are lost too often for something so large. */
 bool bulk_gave_way(const struct bulk *);
+
+/* One of the first two: no merge will do better. */
+bool bulk_may_not(const struct bulk *);
 
 /* If an add that asks for is_new fails half-way, `yes` has the new items of the keys that it came to. */
 void bulk_begin(struct bulk *, enum store_op, struct link *, const hibloom_item *, size_t n, unsigned char *yes);

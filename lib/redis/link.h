@@ -18,7 +18,7 @@ struct redis_server_traits {
     bool lacks_bitfield_ro; /* found out: it is older than Redis 6 */
     bool sends_all;         /* of adds: they may have to reach replicas, or a replica may have answered */
     bool asks_replicas;     /* look-ups do */
-    bool may_not_merge;     /* found out: the ACL has not all of what that takes */
+    bool may_not_merge;     /* found out: the ACL, or the server, has not all of what that takes */
     uint64_t near_room;     /* bytes that all filters may still take for what is near */
     uint64_t moved;         /* times that a slot was found elsewhere: another server may have taken over in between */
     hibloom_stats stats;

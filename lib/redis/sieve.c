@@ -151,7 +151,7 @@ static bool follow(struct task *task, struct task *inner)
     s->ended = NULL;
     s->bulk_gave_way = inner != NULL && s->bulk != NULL && task->status == HIBLOOM_OK && bulk_gave_way(s->bulk);
     if (s->bulk_gave_way) /* the call goes item by item then */
-        s->filter->first.server->may_not_merge |= inner->status == HIBLOOM_EDENIED;
+        s->filter->first.server->may_not_merge |= bulk_may_not(s->bulk);
     else if (inner != NULL)
         task_end_as(task, inner);
     s->denied |= s->links != NULL && s->links->denied;

@@ -50,7 +50,7 @@ static const struct {
                            {"WRONGTYPE "}},
     [REFUSAL_UNKNOWN_COMMAND] = {HIBLOOM_ESERVER,
                                  ": the server is too old, or the command was renamed",
-                                 {"ERR unknown command"}},
+                                 {"ERR unknown command", "ERR Unknown Redis command", "Unknown Redis command"}},
 };
 
 /* Up to Redis 6 an error within a script stands behind its place. A raised error has "ERR Error running script (call to

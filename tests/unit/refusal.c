@@ -44,6 +44,8 @@ static const struct {
      HIBLOOM_EDENIED},
     {"WRONGTYPE Operation against a key holding the wrong kind of value", REFUSAL_WRONGTYPE, HIBLOOM_EMISMATCH},
     {"ERR unknown command `BITFIELD_RO`, with args beginning with: `seen`, ", REFUSAL_UNKNOWN_COMMAND, HIBLOOM_ESERVER},
+    {"ERR Unknown Redis command called from script", REFUSAL_UNKNOWN_COMMAND, HIBLOOM_ESERVER},
+    {"Unknown Redis command called from Lua script", REFUSAL_UNKNOWN_COMMAND, HIBLOOM_ESERVER},
     {"ERR value is not an integer or out of range", REFUSAL_OTHER, HIBLOOM_ESERVER},
     {"ERR string exceeds maximum allowed size (proto-max-bulk-len)", REFUSAL_OTHER, HIBLOOM_ESERVER},
     {"", REFUSAL_OTHER, HIBLOOM_ESERVER},
