@@ -203,7 +203,8 @@ HIBLOOM_API const char *hibloom_store_error(const hibloom_store *store);
  *  - A loop gives a connection up when the call that has waited longest for an answer there has no time left: others on
  *    it fail, too, or with retry= are sent again. So on a loop a call may last as long as one whose commands are before
  *    its own. The filters of a call with pairs share a connection so, too: bits that one of them takes back may then
- *    stay. */
+ *    stay.
+ *  - Items are hashed in between: a million short ones in 0.1 s, 600 MB in 0.4 to 1 s. */
 HIBLOOM_API void hibloom_store_deadline(hibloom_store *store, uint64_t ms);
 
 /* Frees the store. A handle of it that is still open can only be closed from then on. */

@@ -446,7 +446,7 @@ static unsigned rank(const struct topology *t, const struct node *node, uint64_t
         return 0;
     if (node->state == NODE_READY)
         return node->down ? 2 : t->teller == node->number + 1u ? 6 : 5;
-    return is_in_trouble(node) ? 1 : node->role != NODE_UNUSED || !node->seed ? 3 : 4;
+    return is_in_trouble(node) ? 1 : node->role != NODE_UNUSED || !node->seed || node->trouble_ns != 0 ? 3 : 4;
 }
 
 struct node *topology_next_to_ask(struct topology *t, uint64_t round)
