@@ -189,6 +189,8 @@ static void check_new(const struct call *c, int item, unsigned is_new, bool firs
     struct name *n = &names[c->name];
     const uint32_t bit = 1u << item;
     const struct kind *kind = kind_of(c->name);
+    /* Else an item that was new may be new again, to this call or to others. */
+    const bool counts = !kind->window || windows_counts_until_us(c) > clock_of(c->name);
 
     if (kind->bare || c->lives != n->lives || world.stale[c->client] ||
         (windows_depends_on_clocks(c->name) && world.plan->topology != STANDALONE) || n->seen.status != 0 ||
@@ -196,15 +198,14 @@ static void check_new(const struct call *c, int item, unsigned is_new, bool firs
         n->untold_adds |= bit; /* it may have won */
         return;
     }
-    if (is_new > 1 && !c->doubtful && !(kind->counting && somebody_may_remove(c->name)))
+    if (is_new > 1 && counts && !c->doubtful && !(kind->counting && somebody_may_remove(c->name)))
         fail_call(c, "item %d is new %u times in one call", item, is_new);
     /* A pipeline that is refused as a whole is sent again behind the next one, which was on its way as well. */
     if (is_new == 1 && !first && !c->doubtful && !c->refused && c->undisturbed && !kind->window && !kind->counting &&
         world.plan->races == 0)
         fail_call(c, "item %d is new, but not the first time", item); /* with races some come backwards */
     if (is_new > 0) {
-        if (!kind->window ||
-            windows_counts_until_us(c) > clock_of(c->name)) { /* else it may have been new to others since */
+        if (counts) {
             n->winners[item] += !c->doubtful;
             n->doubtful_winners[item] += c->doubtful;
         }
