@@ -28,6 +28,7 @@ bool redis_filter_make(hibloom *handle)
     if (filter == NULL)
         return false;
     filter->handle = handle;
+    TAILQ_INIT(&filter->waiters);
     make(&filter->first, filter, 0, &handle->spec);
     handle->impl = filter;
     return true;

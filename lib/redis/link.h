@@ -71,10 +71,11 @@ struct redis_filter {
     uint64_t clock_us;     /* sliding window: the last time from its server; see window.h */
     uint32_t replicated;   /* links whose roots tell replicas, too, of the next one; see min_replicas */
     uint32_t further_count;
-    struct link **further;    /* NULL: there is none */
-    const struct task *maker; /* the call that makes links, or counts them; NULL: none does */
-    uint32_t made;            /* times that one has done so well; */
-    uint32_t waiting;         /* calls that wait for the present one, or did until their deadline */
+    struct link **further;             /* NULL: there is none */
+    const struct task *maker;          /* the call that makes links, or counts them; NULL: none does */
+    uint32_t made;                     /* times that one has done so well; */
+    uint32_t waiting;                  /* calls that wait for the present one, or did until their deadline; */
+    TAILQ_HEAD(waiters, call) waiters; /* those that still do */
     struct link first;
 };
 

@@ -16,8 +16,9 @@ struct touched {
 struct call {
     LIST_HEAD(first, flight) first; /* those that go before later ones: a guard went alone */
     TAILQ_ENTRY(call) in_calls;     /* those under way, or those that have ended */
-    TAILQ_ENTRY(call) in_runnable, in_asleep;
-    uint64_t number; /* no other call of the store has it */
+    TAILQ_ENTRY(call) in_runnable, in_asleep, in_waiters;
+    struct waiters *waiters; /* it is one of these; NULL: it does not wait for another call */
+    uint64_t number;         /* no other call of the store has it */
     struct task *task;
     struct flights waiting; /* to be sent: at wake_at, or once it is known where to */
     uint64_t wake_at;       /* the call sleeps until then, also in a pause of its task's; 0: it does not */
@@ -25,12 +26,12 @@ struct call {
     uint64_t deadline;      /* 0: none */
     uint64_t retry_until;   /* 0: nothing has failed since the last answer */
     uint64_t restarts; /* the store's as its first command was carried out; UINT64_MAX: call_note_loss was called */
-    unsigned late;     /* 1: its answer was old at the read; 2: the next one, too: the server is slow */
     unsigned attempts; /* to send again, since the last answer */
     unsigned tried;    /* for the error's words: sendings of what it failed of; 0: one */
     unsigned flights;  /* so many were made; */
     unsigned alive;    /* those that have not ended */
     unsigned replicas_left; /* nodes whose answer to WAIT is to come */
+    uint8_t late : 2;       /* 1: its answer was old at the read; 2: the next one, too: the server is slow */
     bool sent : 1;          /* a flight of it was written */
     bool wait_asked : 1;    /* WAIT was sent, at the end */
     bool replicates : 1;    /* it was sent in the middle; */
@@ -60,7 +61,8 @@ bool call_may_retry(const struct carrier *, const struct call *);      /* a fail
 void call_plan_retry(struct carrier *, struct call *);                 /* sleeps until that is due */
 bool call_hold(struct carrier *, struct call *, const struct pause *); /* sleeps until its end; false: it has no time */
 void call_begin_wait(struct carrier *, struct call *); /* for another call; its tries take that time, too */
-void call_note_progress(struct call *);                /* an answer came: tries are counted from 0 */
+void call_end_wait(struct call *);
+void call_note_progress(struct call *); /* an answer came: tries are counted from 0 */
 
 /* Begins a pause of a node, or of the locations. Does it last, with another call under way? One alone keeps its own
  * only. */

@@ -137,13 +137,12 @@ static void note_made(struct call *call)
 /* Calls that wait until another one of their handle has made links, or has failed. */
 static void wake_others(struct carrier *c, struct call *maker, bool ends)
 {
-    const struct redis_filter *made = task_take_made(maker->task, ends);
-    struct call *next;
+    struct redis_filter *made = task_take_made(maker->task, ends);
 
     if (made != NULL && !task_has_failed(maker->task))
         note_made(maker);
-    for (struct call *call = made != NULL ? TAILQ_FIRST(&c->asleep) : NULL; call != NULL; call = next) {
-        next = TAILQ_NEXT(call, in_asleep);
+    for (struct call *call; made != NULL && (call = TAILQ_FIRST(&made->waiters)) != NULL;) {
+        call_end_wait(call);
         if (!task_waits_for(call->task, made))
             continue;
         if (!task_has_failed(maker->task))
