@@ -249,11 +249,6 @@ struct redis_filter *task_take_made(const struct task *task, bool ends)
     return filter;
 }
 
-bool task_waits_for(const struct task *task, const struct redis_filter *made)
-{
-    return task->pause_ms == TASK_UNTIL_MADE && task->link->of == made;
-}
-
 bool task_may_redo(const struct task *task, bool replicated)
 {
     return task->redo != NULL && (replicated || task->link->spec->counters == 0);

@@ -207,9 +207,6 @@ uint64_t task_take_told(struct task *);
 /* It no longer makes links, or ends. The filter whose other calls may go on; NULL: it was not the one that makes. */
 struct redis_filter *task_take_made(const struct task *, bool ends);
 
-/* Does it pause until links of that filter are made? */
-bool task_waits_for(const struct task *, const struct redis_filter *);
-
 /* May it begin anew, as a server lost a part of it? Only for replicas is an item counted twice. */
 bool task_may_redo(const struct task *, bool replicated);
 

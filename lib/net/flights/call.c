@@ -36,12 +36,19 @@ void call_next_tick(struct carrier *c, struct call *call)
         call_sleep(c, call, clock_now_ms());
 }
 
+static void end_wait(struct call *call)
+{
+    if (call->waiters != NULL)
+        TAILQ_REMOVE(call->waiters, call, in_waiters);
+    call->waiters = NULL;
+}
+
 void call_wake(struct carrier *c, struct call *call)
 {
     if (call->wake_at != 0)
         TAILQ_REMOVE(&c->asleep, call, in_asleep);
     call->wake_at = 0;
-    call_end_wait(call);
+    end_wait(call);
 }
 
 /* ---- May it be tried again? ---------------------------------------------------------- */
@@ -136,16 +143,9 @@ void call_begin_wait(struct carrier *c, struct call *call)
     if (c->settings->options.retry_ms != 0) /* else it has failed of nothing, and has its first try */
         begin_retries(c, call);
     call->waited = true;
-    call_end_wait(call);
+    end_wait(call);
     call->waiters = &call->task->link->of->waiters;
     TAILQ_INSERT_TAIL(call->waiters, call, in_waiters);
-}
-
-void call_end_wait(struct call *call)
-{
-    if (call->waiters != NULL)
-        TAILQ_REMOVE(call->waiters, call, in_waiters);
-    call->waiters = NULL;
 }
 
 void call_note_progress(struct call *call)

@@ -61,8 +61,7 @@ bool call_may_retry(const struct carrier *, const struct call *);      /* a fail
 void call_plan_retry(struct carrier *, struct call *);                 /* sleeps until that is due */
 bool call_hold(struct carrier *, struct call *, const struct pause *); /* sleeps until its end; false: it has no time */
 void call_begin_wait(struct carrier *, struct call *); /* for another call; its tries take that time, too */
-void call_end_wait(struct call *);
-void call_note_progress(struct call *); /* an answer came: tries are counted from 0 */
+void call_note_progress(struct call *);                /* an answer came: tries are counted from 0 */
 
 /* Begins a pause of a node, or of the locations. Does it last, with another call under way? One alone keeps its own
  * only. */

@@ -142,9 +142,6 @@ static void wake_others(struct carrier *c, struct call *maker, bool ends)
     if (made != NULL && !task_has_failed(maker->task))
         note_made(maker);
     for (struct call *call; made != NULL && (call = TAILQ_FIRST(&made->waiters)) != NULL;) {
-        call_end_wait(call);
-        if (!task_waits_for(call->task, made))
-            continue;
         if (!task_has_failed(maker->task))
             note_made(call);
         call_wake(c, call);
