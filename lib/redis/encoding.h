@@ -9,9 +9,9 @@
  *   script            the same, but exact: the bits of all items in one step
  *   counted script    where a counter of items lies beside: the bits, and how many items are new
  *   slice             of a slice of a sliding window: a script on one key, which begins with the guard and
- *                     the current period
- *   count             counters: a script on one key, which begins with the guard. So nothing is
- *                     ever written into another filter, and has to be taken back
+ *                     the current period. With is_new it also reads the same key of the other slices
+ *   count             counters: a script on one key, which begins with the guard. So nothing is written
+ *                     into another filter, and nothing has to be taken back
  *
  * A pack is what of a pipeline (walk.h) lies in one key; partitioned or spanning: all of it. */
 #ifndef HIBLOOM_ENCODING_H

@@ -199,8 +199,8 @@ static void counted(struct sieve *s)
 
 /* ---- By whole bitmaps -------------------------------------------------------------------------- */
 
-/* Has a link become older that is read with less work than it is asked for what is left of the call? Of an add replicas need
- * not have what a bitmap shows, and must have what it has found in. */
+/* Has a link become older that is read with less work than it is asked for what is left of the call? Replicas must have
+ * what an add finds in. A bitmap may show items that they lack. So with min_replicas an add reads none. */
 static bool plan_reading(struct sieve *s)
 {
     const uint32_t older = links_to_ask(s), from = s->in != NULL ? s->growing.read : 0;

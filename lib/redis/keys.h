@@ -2,8 +2,8 @@
  *
  *   seen                      a filter of one key
  *   seen:0, seen:1, ...       of several; number 0 is the root
- *   seen:+1, seen:+1:0, ...   the same of link number 1 of a growing filter, which is a filter
- *                             of this name
+ *   seen:+1, seen:+1:0, ...   the same of link number 1 of a growing filter, or of slice 1 of a window.
+ *                             Each is a filter of this name
  *   {seen} and the like       another library's, and what that has beside it (enum key_rule)
  *
  * In a cluster the part of a key between its first '{' and the next '}' decides the slot, if it

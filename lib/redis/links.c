@@ -229,7 +229,7 @@ static void root_proven(struct links *l)
 
 /* A link of another chain was in the place, and then the first root was ours: so that chain is of a filter that was
  * before this one, and gone; ids come never again. It is removed by its id, since in its place there may be another
- * one's by now. Or the link was not wanted any more, when it was there: how is that so? */
+ * one's by now. Or the link was overtaken: it was no longer wanted when it was there. The one before it tells why. */
 static bool makes_again(struct links *l)
 {
     const bool left_over = !l->life.overtaken && l->life.foreign != 0;

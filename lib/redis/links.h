@@ -1,4 +1,5 @@
-/* links.h: what is done with a whole filter, link after link: opened, counted, cleared, removed.
+/* links.h: what is done with a whole filter, link after link: it is opened, counted, cleared, given a time to live,
+ * repaired or removed. A further link is reached, or made.
  *
  * A growing filter (docs/format.md) is several filters, its links, each as any other:
  *

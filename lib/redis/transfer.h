@@ -9,14 +9,14 @@
  * The server holds the key's bytes three times for a moment. The names hold a number that only this task has (rule
  * "unique").
  *
- * Any other piece is merged by parts: of a bare bitmap, of counters, or of a key above 16 MB. So is a key that would stall
- * the server for longer than 15 ms, unless the bits before are wanted. */
+ * Any other piece is merged by parts: of a bare bitmap, of counters, or of a key above 16 MB. So is a key of
+ * TRANSFER_PARTS_BYTES, unless the bits before are wanted: in one step it would stall the server for longer than 15 ms. */
 #ifndef HIBLOOM_REDIS_TRANSFER_H
 #define HIBLOOM_REDIS_TRANSFER_H
 
 #include "redis/guard.h"
 
-#define TRANSFER_PARTS_BYTES (12u * 1000 * 1000) /* of such a key, at least */
+#define TRANSFER_PARTS_BYTES (12u * 1000 * 1000)
 
 struct transfer {
     struct talk talk;

@@ -361,8 +361,8 @@ static void take_root(struct talk *talk, uint32_t tag, uint32_t index, const str
         (void)guard_take(talk, 0, index, reply);
 }
 
-/* The last step. Runs that have to be sent again go. Where all items are excluded no key was touched; but is the filter
- * there, and are all links? */
+/* The last step. Packs that have to be sent again go first. If all items were left out, no key was touched. Then the
+ * roots of all links are asked whether they are there. */
 static void finish(struct talk *talk, struct outbox *outbox)
 {
     const struct walk *walk = walk_of(talk);

@@ -11,6 +11,7 @@
 #define NOT_REFUSED UINT64_MAX
 #define CHUNK 4096u             /* of an add, between which its period may end */
 #define CHUNK_READ (256u << 10) /* of a look-up, if one reading of bitmaps serves these; some 6 MB */
+#define FEWEST 256u             /* a chunk of so many is not made smaller: take_fewer */
 #define ATTEMPTS 20u            /* each that fails is a period that has passed, a key that was emptied, or a rest */
 #define REST_MS 100u            /* at most */
 
@@ -97,15 +98,15 @@ static void ask_clock_alone(struct talk *talk, struct outbox *outbox)
 /* ---- Chunks -------------------------------------------------------------------------------- */
 
 /* If to look takes half a period, the period of so many items may be over each time. So the call goes on with half as
- * many. The others come in the next chunks. */
+ * many. The others come in the next chunks. Of few items the round trips take the time, and fewer take as long. */
 static void take_fewer(struct sieve *s)
 {
     const struct spec *spec = s->task.link->spec;
     const uint64_t period_ns = spec->window * PERIOD_SECOND * 1000 / spec->slices;
 
-    if (s->op == STORE_ADD || clock_now_ns() - s->window->looked_ns < period_ns / 2)
+    if (s->op == STORE_ADD || s->most <= FEWEST || clock_now_ns() - s->window->looked_ns < period_ns / 2)
         return;
-    s->most = (s->most + 1) / 2;
+    s->most /= 2;
     if (s->count <= s->most)
         return;
     s->count = s->most;
@@ -238,8 +239,7 @@ static void read_slice(struct sieve *s)
     }
 }
 
-/* Counted from here, an epoch that was not known is seen. Replicas need not have what a bitmap shows, and must have what
- * an add has found in. */
+/* Counted from here, an epoch that was not known is seen. With min_replicas an add reads no bitmaps: see plan_reading. */
 static void look(struct sieve *s)
 {
     const struct link *link = s->task.link;

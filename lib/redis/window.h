@@ -5,7 +5,8 @@
  *             One of very many items asks the clock, and then reads all bitmaps (bulk.h), where that is less work.
  *             A hit counts if the slice's period counts by that clock. It writes nothing. If a guard shows an epoch
  *             that the handle did not know, a hit there may be older than that: the look-up asks again.
- *   add       Items that are not in the slice of the current period are set there, by a script on one key (scripts.c).
+ *   add       Items that are not in the slice of the current period are set there, by a script on their key (scripts.c).
+ *             With is_new it also reads the same key of the other slices, but not in a cluster.
  *             It first empties the key, if that still holds an older period. It is one step: one client empties,
  *             nothing is half emptied, and no bit of one period is ever seen, or lost, in another. It refuses if the
  *             period is over by its server's clock, or if the key holds a newer one. Then the add goes on with a newer

@@ -46,7 +46,8 @@ bool has_cause(const struct call *c, hibloom_status status)
     const struct client_settings *s = &world.plan->client[c->client];
     const struct kind *kind = kind_of(c->name);
     /* Who has lost the master needs Sentinels, whose faults are no cause for others. */
-    const bool left = world.left_us[c->client] >= since || world.starved_us[c->client] >= since ||
+    const bool left = world.left_us[c->client] >= since || world.left_us[c->client] > c->answered_us /* for longer */ ||
+                      world.starved_us[c->client] >= since ||
                       (c->from != 0 && !c->from_own); /* it connects to its source */
     const bool connection = (left && world.plan->topology == SENTINEL) || caused(CAUSE_CONNECTION, since) ||
                             caused(CAUSE_RESTART, since);

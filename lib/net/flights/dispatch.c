@@ -303,7 +303,7 @@ static bool is_passed_over(const struct carrier *c, const struct call *call, enu
 }
 
 /* Is the refusal kept from the task, since somebody else can answer, or the same server later? */
-static bool is_held(const struct carrier *c, const struct node *node, const struct flight *flight, enum refusal refusal)
+static bool is_held(const struct carrier *c, const struct flight *flight, enum refusal refusal)
 {
     if (refusal == REFUSAL_MOVED || refusal == REFUSAL_ASK) /* where the URI names no cluster no try mends it */
         return c->topology.clustered;
@@ -403,7 +403,7 @@ bool dispatch_take_reply(struct carrier *c, struct node *node, struct flight *fl
         carrier_note_lost(c, node);
     if (refusal == REFUSAL_READONLY && !is_passed_over(c, flight->call, refusal))
         carrier_note_demoted(c, node);
-    if (flight->held == 0 && !(refused && is_held(c, node, flight, refusal))) {
+    if (flight->held == 0 && !(refused && is_held(c, flight, refusal))) {
         flight->unserved |= refused && refusal != REFUSAL_OTHER && refusal != REFUSAL_WRONGTYPE;
         good = deliver(c, node, flight, reply);
     } else {

@@ -78,7 +78,8 @@ static bool must_prove(const struct node *node, const struct flight *flight)
            (call->late < 2 || clock_now_ns() - flight->proven_ns >= 2 * call->slow_ns);
 }
 
-/* The outbox, where no step writes meanwhile, tells if there is no memory. */
+/* Commands of which no copy is kept are written again, into the outbox: no step writes there meanwhile. That notes it if
+ * there is no memory. */
 static void write_flight(struct carrier *c, struct node *node, struct flight *flight)
 {
     static const char asking[] = "*1\r\n$6\r\nASKING\r\n";

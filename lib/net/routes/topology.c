@@ -47,8 +47,8 @@ static void forget_run(struct node *node)
     topology_forget_history(node);
 }
 
-/* By the map, or by a redirect: what it lost before then was told. Not so of one that still is unmet: its slots had no
- * server for a while, and nobody has taken them over. */
+/* By the map, or by a redirect: what it lost before then was told. One that is still unmet keeps its earlier time. Its
+ * slots had no server for a while, and nobody has taken them over. */
 static void become_primary(struct node *node)
 {
     node->role = NODE_PRIMARY;
