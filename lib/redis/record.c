@@ -1,5 +1,6 @@
 /* record.c: the record behind the bits of a key. See record.h. */
 #include "redis/record.h"
+#include "hash/hash.h"
 #include "spec/spec.h"
 
 #include <inttypes.h>
@@ -76,7 +77,7 @@ uint64_t record_list_bytes(uint32_t key, uint32_t keys)
     return key == 0 && keys > 1 ? (uint64_t)keys * RECORD_ID_DIGITS : 0;
 }
 
-/* The text must be canonical, and bits and keys those that it tells; and the keys are ours. */
+/* The text must be canonical and have its seed, bits and keys are those that it tells, and the keys are ours. */
 static enum record_found read_text(const char *end, size_t len, struct record *record)
 {
     struct spec spec = {.hashes = 0};
@@ -88,8 +89,9 @@ static enum record_found read_text(const char *end, size_t len, struct record *r
     record->text[record->text_len] = '\0';
     if (strlen(record->text) == record->text_len && record->crc == record_crc(record, record->text))
         status = spec_adopt(&spec, record->text);
-    const bool fits = status == HIBLOOM_OK && spec.keys == KEYS_OWN && record->keys == spec_keys(&spec) &&
-                      record->bytes == spec_bitmap_bytes(&spec);
+    const bool lacks_seed = !spec.seeded && hash_table[spec.hash].seeding == SEEDING_KEY;
+    const bool fits = status == HIBLOOM_OK && spec.keys == KEYS_OWN && !lacks_seed &&
+                      record->keys == spec_keys(&spec) && record->bytes == spec_bitmap_bytes(&spec);
     record->link = spec.link;
     record->chain = spec.chain;
     explicit_bzero(&spec, sizeof spec); /* the seed */

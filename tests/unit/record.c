@@ -167,6 +167,7 @@ static void a_record_that_is_not_its_texts_is_damaged(void **state)
         "bits=104 layout=classic hash=xxh3 hashes=2 seed=0000000000005eed",    /* in another order */
         "hash=xxh3 layout=classic bits=104 hashes=2 seed=00000000000o5eed",    /* no spec */
         "hash=xxh3 layout=classic bits=112 hashes=2 seed=0000000000005eed",    /* other bits than so many bytes hold */
+        "hash=xxh3 layout=classic bits=104 hashes=2 capacity=9 error=0.01",    /* without its seed */
         "hash=xxh3 layout=classic bits=104 hashes=2 segments=2 seed=5eed--",   /* and no spec */
         "hash=xxh3 layout=classic bits=104 hashes=2 seed=00000000000\0005eed", /* a zero byte in it */
         "hash=php-mt-legacy layout=classic bits=104 hashes=2 keys=rueidis",    /* another library's keys */
