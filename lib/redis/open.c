@@ -196,6 +196,16 @@ static void fail_said(struct life *life, unsigned place, hibloom_status status, 
     task_fail(&life->talk.task, status, "'%s' %s", key, words);
 }
 
+/* An item is hashed once for all links. */
+static bool is_hashed_as_first(const struct life *life, const struct spec *spec)
+{
+    const struct link *link = life->talk.task.link, *first = &link->of->first;
+
+    return link->number == 0 || first->count == 0 || life->goal == LIFE_DELETE ||
+           (spec->hash == first->spec->hash && spec->seeds[0] == first->spec->seeds[0] &&
+            spec->seeds[1] == first->spec->seeds[1] && spec->empty_excluded == first->spec->empty_excluded);
+}
+
 /* The stored spec, if it is what was said; one that is about to go need not be.
  * False: it failed, or life_start_over was called, or nothing follows. */
 static bool adopt_place(struct life *life, unsigned place)
@@ -211,6 +221,8 @@ static bool adopt_place(struct life *life, unsigned place)
     struct spec spec;
     /* the bits and hashes of a link are the choice of who made it; its chain says whose it is */
     hibloom_status status = request_adopt(&spec, said, record->text, &error);
+    if (status == HIBLOOM_OK && !goes && !is_hashed_as_first(life, &spec))
+        status = error_set(&error, HIBLOOM_ECORRUPT, "has another hash, seed or empty= than the first link");
 
     life->range = (struct link_range){0, 0};
     if (status == HIBLOOM_ENOMEM)

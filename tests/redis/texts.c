@@ -69,30 +69,50 @@ static void a_filter_is_made_once_and_that_is_told(void **state)
     test_close(filter, b->redis ? second : NULL);
 }
 
-/* As a later version may write it: a word that is unknown here, and a crc that is right. */
+/* With a crc that is right. */
+static void write_key(struct backend *b, const char *key, const char *text, char state, uint64_t id)
+{
+    struct record record = {
+        .text_len = (uint32_t)strlen(text), .keys = 1, .bytes = 10, .generation = 1, .id = id, .state = state};
+    char value[10 + SPEC_TEXT_SIZE + RECORD_TRAILER] = {0};
+
+    record.crc = record_crc(&record, text);
+    memcpy(value + 10, text, record.text_len);
+    record_format(&record, value + 10 + record.text_len);
+    test_command(b->outside, "SET %s %b", key, value, (size_t)10 + record.text_len + RECORD_TRAILER);
+}
+
+#define TEXT "hash=xxh3 layout=classic bits=80 hashes=3 seed=0123456789abcde"
+
+/* As a later version may write it: a word that is unknown here. */
 static void a_newer_filter_is_told_from_a_damaged_one(void **state)
 {
-    static const char text[] = "hash=xxh3 layout=classic bits=80 hashes=3 seed=0123456789abcdef colour=blue";
-    struct record record = {
-        .text_len = sizeof text - 1, .keys = 1, .bytes = 10, .generation = 1, .id = 5, .state = RECORD_READY};
-    char value[10 + sizeof text + RECORD_TRAILER] = {0}, name[TEST_NAME_SIZE];
-    const size_t len = sizeof value - 1;
+    char name[TEST_NAME_SIZE];
     struct backend *b = *state;
     hibloom_store *store = b->store;
     hibloom *filter;
 
-    record.crc = record_crc(&record, text);
-    memcpy(value + 10, text, sizeof text - 1);
-    record_format(&record, value + 10 + sizeof text - 1);
-    test_command(b->outside, "SET %s %b", test_name(name), value, len);
+    write_key(b, test_name(name), TEXT "f colour=blue", RECORD_READY, 5);
     assert_fails(hibloom_open(&filter, store, name, NULL), HIBLOOM_ENOTSUP, store,
                  "was made by a newer hibloom: colour");
     assert_status(hibloom_open(&filter, store, name, SIZED), HIBLOOM_ENOTSUP, store);
-    value[11 + sizeof text] ^= 1; /* in the trailer */
-    value[15] ^= 1;
-    test_command(b->outside, "SET %s %b", name, value, len);
+    test_command(b->outside, "SETRANGE %s 15 y", name);
     assert_status(hibloom_open(&filter, store, name, NULL), HIBLOOM_ECORRUPT, store);
     test_command(b->outside, "DEL %s", name);
+}
+
+static void a_link_of_another_seed_is_damage(void **state)
+{
+    struct backend *b = *state;
+    char name[TEST_NAME_SIZE], link[TEST_NAME_SIZE + 3];
+    hibloom *filter;
+
+    write_key(b, test_name(name), TEXT "0 capacity=9 error=0.01 growth=2", RECORD_GROWN, 5);
+    snprintf(link, sizeof link, "%s:+1", name);
+    write_key(b, link, TEXT "1 capacity=18 error=0.01 growth=2 link=1 chain=0000000000000005", RECORD_READY, 6);
+    assert_fails(hibloom_open(&filter, b->store, name, NULL), HIBLOOM_ECORRUPT, b->store, "has another hash, seed");
+    assert_ok(hibloom_drop_by_name(b->store, name), b->store);
+    assert_int_equal(test_command(b->outside, "EXISTS %s", link), 0);
 }
 
 int main(void)
@@ -101,6 +121,7 @@ int main(void)
         ON_ALL(a_new_filter_gets_its_time_to_live),
         ON_ALL(a_filter_is_made_once_and_that_is_told),
         ON(a_newer_filter_is_told_from_a_damaged_one, setbit),
+        ON(a_link_of_another_seed_is_damage, setbit),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
