@@ -149,6 +149,19 @@ static bool can_merge_within(hibloom *into, hibloom *from)
     return true;
 }
 
+static void merge_apart(struct whole *);
+
+/* A server takes all keys of a script for written ones. So a user who may only read the other filter's reads them here. */
+static void judge_within(struct whole *w)
+{
+    if (w->task.status == HIBLOOM_EDENIED) {
+        whole_forgive(w);
+        merge_apart(w);
+    } else if (!task_has_failed(&w->task)) {
+        go_on(w);
+    }
+}
+
 static void merge_within(struct whole *w)
 {
     const struct piece *piece = &w->pieces.piece;
@@ -156,7 +169,8 @@ static void merge_within(struct whole *w)
 
     into->room = 0; /* it has less than was counted */
     transfer_begin_merge_within(&w->transfer, into, from, piece);
-    whole_await(w, w->store, go_on);
+    whole_await(w, w->store, judge_within);
+    w->judges = true;
 }
 
 /* A bare bitmap may go on behind the filter's last bit. */
@@ -166,15 +180,21 @@ static void merge_piece(struct whole *w)
     whole_merge(w, w->filter, go_on);
 }
 
-static void merge_links(struct whole *w)
+static void merge_apart(struct whole *w)
 {
     const struct spec *spec = &w->filter->spec;
     const uint32_t links = w->pieces.links;
 
-    if (can_merge_within(w->filter, w->other))
-        begin_pieces(w, spec, links, NULL, merge_within, NULL);
-    else if (make_room(w, &w->bits, spec, links))
+    if (make_room(w, &w->bits, spec, links))
         begin_pieces(w, spec, links, w->other, merge_piece, NULL);
+}
+
+static void merge_links(struct whole *w)
+{
+    if (can_merge_within(w->filter, w->other))
+        begin_pieces(w, &w->filter->spec, w->pieces.links, NULL, merge_within, NULL);
+    else
+        merge_apart(w);
 }
 
 static void reach_as_many(struct whole *w)

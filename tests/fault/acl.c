@@ -447,6 +447,25 @@ static void no_word_of_a_line_can_be_left_out(void **state)
     }
 }
 
+/* A script names it as if it were written, so its bits are read and sent. */
+static void what_may_only_be_read_is_merged(void **state)
+{
+    struct work work = {.variant = &variants[2], .spec = test_spec(variants[2].spec)};
+
+    test_command(redis, "FLUSHALL");
+    hibloom_close(fill(NAME, &work, in, false));
+    hibloom_close(fill("next", &work, fresh, false));
+    test_command(redis, "ACL SETUSER app reset on >secret " MERGING " %%R~next %%R~next:*");
+    work.store = connect_user("setbit");
+    work.filter = test_open(work.store, NAME, NULL);
+    hibloom *next = test_open(work.store, "next", NULL);
+    assert_ok(hibloom_merge(work.filter, next), work.store);
+    hibloom_close(next);
+    test_close(work.filter, work.store);
+    assert_holds(in, true);
+    assert_holds(fresh, true);
+}
+
 static int set_up(void **state)
 {
     const int result = served_set_up(state);
@@ -476,6 +495,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_line_allows_what_it_is_for_and_what_is_above_is_denied),
         cmocka_unit_test(no_word_of_a_line_can_be_left_out),
+        cmocka_unit_test(what_may_only_be_read_is_merged),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);
