@@ -238,10 +238,11 @@ void life_fail_taken(struct life *life, const char *key, bool is_filter)
         task_fail(&life->talk.task, HIBLOOM_EMISMATCH,
                   "'%s' is a filter of its own, in the way of a key of '%s': choose another name for one of them", key,
                   link_name(life->talk.task.link, LINK_NAME));
-    task_fail(&life->talk.task, HIBLOOM_EMISMATCH,
-              "'%s' is a bitmap without a spec: choose another name, or join it with hibloom_attach; delete it only if "
-              "it was a filter, which was cut short, lengthened or overwritten",
-              key);
+    task_fail(
+        &life->talk.task, HIBLOOM_EMISMATCH,
+        "'%s' is a bitmap without a spec: choose another name, or join it with hibloom_attach; delete it only if it "
+        "was a filter, which was cut short, lengthened or overwritten, or adds to one that was lost left it",
+        key);
 }
 
 void life_fail_link_taken(struct task *task, const char *name)
