@@ -274,24 +274,6 @@ static void its_words_name_the_server_and_what_may_be_missing(void **state)
     assert_dropped_last(filter, store);
 }
 
-/* Without `each` it says only what failed first. So the other handle has still to be told. */
-static void a_call_that_tells_something_else_does_not_count(void **state)
-{
-    hibloom_store *store = connect_with(redis_server_uri(server), 0, false, NULL);
-    hibloom *old = test_open(store, "old", "bits=64 hashes=1"), *gone;
-    bool found[2];
-
-    redis_server_restart(server);
-    gone = test_open(store, "gone", "bits=64 hashes=1");
-    const hibloom_pair pairs[] = {{gone, {"x", 1}}, {old, {"x", 1}}};
-    assert_ok(hibloom_drop_by_name(store, "gone"), store);
-    assert_status(hibloom_contains_pairs(pairs, 2, found, NULL), HIBLOOM_ENOTFOUND, store);
-    assert_status(hibloom_contains(old, "x", 1, found), HIBLOOM_ELOST, store);
-    hibloom_close(gone);
-    hibloom_close(old);
-    hibloom_store_free(store);
-}
-
 static void warnings_tell_of_a_restart_and_of_a_server_that_is_away(void **state)
 {
     struct log log = {0};
@@ -337,7 +319,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(one_wait_serves_many_filters, with_replica, without_replica),
         cmocka_unit_test(all_places_of_a_name_share_the_time_to_try),
         cmocka_unit_test(its_words_name_the_server_and_what_may_be_missing),
-        cmocka_unit_test(a_call_that_tells_something_else_does_not_count),
         cmocka_unit_test(warnings_tell_of_a_restart_and_of_a_server_that_is_away),
     };
 
