@@ -43,7 +43,7 @@ static void go_on(struct whole *w)
         w->step = more ? w->pieces.each : w->pieces.behind;
 }
 
-/* The maker of further links chooses their sizes, also for the same text. Its rule may differ from ours
+/* The maker of further links chooses their sizes and layout, also for the same text. Its rule may differ from ours
  * (docs/format.md, 15). Then their bits do not fit into a link of ours, nor ours into theirs. */
 static void check_sizes(struct whole *w, hibloom *filter)
 {
@@ -54,7 +54,8 @@ static void check_sizes(struct whole *w, hibloom *filter)
     for (uint32_t i = 1; i < whole_links(filter); i++) {
         const struct link *link = whole_link(filter, i);
         if (spec_link_size(&size, &filter->spec, i) != HIBLOOM_OK || size.bits != link->spec->bits ||
-            size.hashes != link->spec->hashes || spec_segments(&size) != spec_segments(link->spec))
+            size.hashes != link->spec->hashes || spec_segments(&size) != spec_segments(link->spec) ||
+            size.layout != link->spec->layout)
             whole_fail(w, HIBLOOM_ENOTSUP,
                        "'%s' has a size that its maker's rule gave it, another client's: filters with such links "
                        "are not merged, saved or loaded",
