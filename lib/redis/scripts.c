@@ -519,8 +519,9 @@ static const char *const texts[] = {
  *   -2 - i          something that is not ours is in the place of key number i
  *   -10^9 - i       key number i of the filter is lost
  *
- * If the answer to a sending was lost, it was carried out if the new name has the root's id and the old one has it
- * no longer. The id alone does not show it: a late "make root" makes a key of an id that was used before.
+ * If the answer to a sending was lost, it was carried out if the new name has the root's id and a newer generation, and
+ * the old one has it no longer. The id alone does not show it: a late "make root" makes a key of an id that was used
+ * before. Nor does it without the generation: the filter may be a COPY of the one there, and be lost.
  *
  * RENAME (here of a key to itself), UNLINK and SETRANGE (here of a byte to itself) may be refused. So they come
  * before any change. The time to live of the filter there is given last. If it is nearly over, PEXPIRE removes a
@@ -541,9 +542,9 @@ static const char *const texts[] = {
     "local t = call('TIME')\n"
     "local newest = t[1] * 1e6 + t[2]\n"
     "local function id(link, i) return link.made .. ' ' .. link.ids:sub(16 * i - 15, 16 * i) end\n"
-    "local function raise(to) newest = math.max(newest, to) end\n"
-    "local done = trailer_at(KEYS[all + 1], at)\n"
-    "if done and done:sub(57, 72) == links[1].ids:sub(1, 16) and not is(trailer, id(links[1], 1)) then "
+    "local function raise(t) newest = math.max(newest, (tonumber(t:sub(40, 55)) or 0) + 1) end\n"
+    "local done, own = trailer_at(KEYS[all + 1], at), id(links[1], 1)\n"
+    "if done and done:sub(56, 72) == own:sub(17) and done:sub(40, 72) > own and not is(trailer, own) then "
     "return tonumber(done:sub(40, 55)) end\n"
     "for i = 1, math.max(n, m) do\n"
     "  local first, link, was = 2 * (all + i) - 1, links[i], old[i]\n"
@@ -552,7 +553,7 @@ static const char *const texts[] = {
     "    if was and p == was.place then\n"
     "      local there = trailer_at(name, was.at)\n"
     "      if not is(there, was.identity) or there:sub(38, 38) ~= (i < m and 'g' or 'r') then return -1 end\n"
-    "      raise(tonumber(there:sub(40, 55)) + 1)\n"
+    "      raise(there)\n"
     "    elseif link then\n"
     "      local there = trailer_at(name, -92)\n"
     "      if there and there:sub(17, 21) == '00000' and (p == 1) == (there:sub(23, 27) == '00001') then\n"
@@ -563,16 +564,16 @@ static const char *const texts[] = {
     "  end\n"
     "end\n"
     "for l, link in ipairs(links) do\n"
-    "  raise(link.made)\n"
     "  for i = 1, link.keys do\n"
     "    local k, state = link.from + i, i == 1 and l < n and 'g' or 'r'\n"
     "    local t = trailer_at(KEYS[k], i == 1 and link.at or link.others)\n"
     "    if not is(t, id(link, i)) then return 1 - 1e9 - k end\n"
     "    if t:sub(38, 38) ~= state then return i == 1 and t:sub(38, 38) == 'g' and -1 or 1 - 1e9 - k end\n"
+    "    raise(t)\n"
     "    local there = i > 1 and trailer_at(KEYS[all + k], -92)\n"
     "    if there then\n"
     "      if tonumber(there:sub(17, 21)) ~= i - 1 then return -1 - k end\n"
-    "      raise((tonumber(there:sub(40, 55)) or 0) + 1)\n"
+    "      raise(there)\n"
     "    elseif i > 1 and not is_late(KEYS[all + k], link.bytes) then\n"
     "      return -1 - k\n"
     "    end\n"
