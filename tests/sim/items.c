@@ -440,7 +440,8 @@ static void check_found(const struct call *c, int item, bool found)
              !((kind->growing || kind->partitioned || (c->settled & bit) == 0 /* an add to the key that stayed */) &&
                c->lives != names[c->name].lives) &&
              !(kind->bare && (c->settled & bit) == 0) /* it may be cleared between two bits, and nothing tells */ &&
-             (c->handle_met || !was_expired(c->name)) /* its other keys stay for a while */)
+             /* its other keys stay, for a while, or where the root alone is lost */
+             (c->handle_met || !(was_expired(c->name) || (c->ids[1] != 0 && caused(CAUSE_KEYS, 1)))))
         fail_call(c, "\"yes\", but '%s' never had item %d", oracle_name(c->name), item);
 }
 

@@ -209,7 +209,10 @@ void oracle_check_answer(int client, int name, int item, bool found, bool new_st
     const bool forgot = !new_store && kind_of(name)->growing && caused(CAUSE_LOSS, 1) &&
                         (grew_apart(name) || caused(CAUSE_DENIAL, 1));
 
-    if (windows_depends_on_clocks(name) || forgot || times_may_be_over(name))
+    /* Its handle has an older filter, of several keys, of which the root alone was lost. */
+    const bool older = found && !new_store && world.plan->sizes != 0 && caused(CAUSE_KEYS, 1);
+
+    if (windows_depends_on_clocks(name) || forgot || older || times_may_be_over(name))
         return; /* slices may be of a time that has not come yet */
     /* The period has turned since it was asked. */
     const bool was = kind_of(name)->window &&
