@@ -175,6 +175,11 @@ void windows_check_slice(const struct command_seen *seen, struct blob now, bool 
     if (was.epoch != is.epoch && seen->clock_us < begins_us(text, period) && world.plan->topology != CLUSTER &&
         !slice_has(seen, &is, period) && !world_had(FAULT_STRANGER) /* who may have had the key that shows it */)
         oracle_fail("client %d empties a slice of '%s' before its time", client, oracle_name(name));
+    /* Other servers' clocks decide nothing. Clients of a server that is cut off go by its clock. */
+    if (world.plan->topology == CLUSTER && n->latest_us < begins_us(text, period) && !caused(CAUSE_LOSS, 1) &&
+        !caused(CAUSE_SLOTS, 1) && !world_had(FAULT_STRANGER))
+        oracle_fail("client %d adds to '%s' for a period that its root's server has not reached", client,
+                    oracle_name(name));
     /* Of a loop's calls under way nobody knows whose script it is: all have begun behind the add for that period. */
     bool older = false, knows = false, later = n->period_of[client] != 0 && period < n->period[client];
     for (struct call *c = calls; c != NULL && sets && !seen->mute; c = c->next)
