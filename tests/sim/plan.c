@@ -241,6 +241,10 @@ static const struct focus {
     {BITS(PLAIN, BLOCKED), VERB(LOOK, ADD), FAULT(ISOLATE, PAUSE), NULL, ALONE | PACED, 2},
     {ANY_KIND, 0, FAULT(MEMORY, REFUSE, MOVE), NULL, 0, 0},
     {ANY_KIND, 0, FAULT(CALL), NULL, 0, 0},
+    {MIXED, VERB(ADD, LOOK), FAULT(SLOW, FAILOVER, ISOLATE, DISCONNECT), NULL, LOOPED | HURRIED | CLUSTERED, 1},
+    {GROWN, VERB(ADD_NEW, LOOK), FAULT(MEMORY), NULL, LARGE, 2},
+    {WINDOWS, VERB(ADD_NEW, LOOK), FAULT(CLOCK), "EVAL.slice", CLUSTERED, 2},
+    {GROWN | FIXED, VERB(ADD, LOOK), FAULT(ISOLATE), NULL, NEAR | ALONE | PACED, 2},
     {GROWN, VERB(ADD, DELETE), FAULT(MEET), "EVAL.unlink", RACES, 3},
     {BITS(PLAIN, BLOCKED), VERB(CLEAR, ADD), FAULT(DELAY, CUT_LATE), "EVAL.clear", PACED | RETRIES, 2},
     {BIT(PLAIN), VERB(ADD, SLEEP), FAULT(STRANGER, EXPIRE), "EVAL.touch", KEEPS | RETRIES | RACES | PACED, 2},
@@ -373,6 +377,7 @@ static void draw_focus(struct plan *p, struct draw *d, const struct focus *focus
     for (uint64_t i = 0; i < p->clients; i++) {
         p->client[i].min_replicas = (focus->is & KEEPS) != 0 ? 1 : p->client[i].min_replicas;
         p->client[i].from_replicas |= (focus->is & ASKS) != 0;
+        p->client[i].accept_restarts |= (focus->is & NEAR) != 0 && (focus->is & ALONE) != 0; /* else each forgets all */
         if ((focus->is & NEAR) != 0) /* an age lets near items be shown by less than their own keys */
             p->client[i].near = (focus->is & KEEPS) != 0 ? 1 + 50 : 1;
         p->client[i].loop |= (focus->is & LOOPED) != 0;
