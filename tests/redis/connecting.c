@@ -166,29 +166,6 @@ static int without_replica(void **state)
     return 0;
 }
 
-static void it_takes_eval_and_setrange_and_says_so(void **state)
-{
-    static const char *const commands[] = {"eval", "setrange"};
-    hibloom_store *direct = test_connect(redis_server_uri(server), NULL); /* waits for nobody */
-    hibloom *made = test_open(direct, "seen", TEXT);
-    char uri[128];
-
-    test_command(redis, "ACL SETUSER app reset on >secret " ADDING " +wait +setrange");
-    snprintf(uri, sizeof uri, "redis://app:secret@127.0.0.1:%d", redis_server_port(server));
-    hibloom_store *store = test_connect(with_options(uri, "min_replicas=1&replicas_timeout=100ms"), NULL);
-    hibloom *filter = test_open(store, "seen", TEXT);
-    for (size_t i = 0; i < 2; i++) {
-        test_command(redis, "ACL SETUSER app -%s", commands[i]);
-        assert_fails(hibloom_add(filter, "x", 1, NULL), HIBLOOM_EDENIED, store,
-                     "ask for that permission (ACL SETUSER)");
-        test_command(redis, "ACL SETUSER app +%s", commands[i]);
-        assert_ok(hibloom_add(filter, "x", 1, NULL), store);
-    }
-    test_close(filter, store);
-    test_command(redis, "ACL DELUSER app");
-    assert_dropped_last(made, direct);
-}
-
 static void one_wait_serves_many_filters(void **state)
 {
     enum { FILTERS = 50 };
@@ -315,7 +292,6 @@ int main(void)
         cmocka_unit_test(the_log_tells_connections_and_failures),
         cmocka_unit_test(the_longest_waits_that_can_be_asked_for_are_long),
         cmocka_unit_test(old_guards_are_asked_again_together),
-        cmocka_unit_test_setup_teardown(it_takes_eval_and_setrange_and_says_so, with_replica, without_replica),
         cmocka_unit_test_setup_teardown(one_wait_serves_many_filters, with_replica, without_replica),
         cmocka_unit_test(all_places_of_a_name_share_the_time_to_try),
         cmocka_unit_test(its_words_name_the_server_and_what_may_be_missing),
