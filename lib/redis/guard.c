@@ -167,6 +167,8 @@ static bool take_bare(struct task *task, uint32_t i, uint32_t index, const struc
     return true;
 }
 
+static bool begin_diagnosis(struct talk *, uint32_t i);
+
 bool guard_take(struct talk *talk, uint32_t i, uint32_t index, const struct reply *reply)
 {
     if (talk->task.link->bare)
@@ -175,7 +177,10 @@ bool guard_take(struct talk *talk, uint32_t i, uint32_t index, const struct repl
         return true;
     if (talk->diagnose == NULL)
         talk->was_absent = reply->text_len == 0 && !reply->by_replica; /* which may lag behind */
-    guard_note_other(talk, i);
+    if (reply->by_replica) /* so it is not suspect, and must not hide a key that is */
+        (void)begin_diagnosis(talk, i);
+    else
+        guard_note_other(talk, i);
     return false;
 }
 
@@ -407,13 +412,21 @@ static void diagnose(struct talk *talk, struct outbox *outbox)
     talk_then(talk, take_finding, judge_diagnosis);
 }
 
-void guard_note_other(struct talk *talk, uint32_t i)
+/* False: another key was first. */
+static bool begin_diagnosis(struct talk *talk, uint32_t i)
 {
     if (talk->diagnose != NULL)
-        return;
+        return false;
     talk->diagnose = diagnose;
     talk->other_key = i;
     talk->task.link->server->stats.guards_failed++;
+    return true;
+}
+
+void guard_note_other(struct talk *talk, uint32_t i)
+{
+    if (!begin_diagnosis(talk, i))
+        return;
     if (i == 0)
         talk->task.link->root_failed = true;
     else

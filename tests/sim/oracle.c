@@ -381,7 +381,8 @@ static void settle(struct call *c, hibloom_status status, bool open_end)
     /* What was cut has arrived, or does not; only where nothing else has happened all is taken back by now. */
     const uint64_t cuts = 1u << FAULT_CUT_ANSWER | 1u << FAULT_CUT_BEFORE | 1u << FAULT_EXPIRE | 1u << FAULT_FLUSH;
     const bool settled = is_add(c) && (status == HIBLOOM_OK || loses_handle(status)) && (world.had & ~cuts) == 0 &&
-                         world.plan->pieces == 0;
+                         world.plan->pieces == 0 &&
+                         !(c->doubtful && world.plan->sizes != 0 /* they may damage a smaller one */);
     n->unclean |= (open_end && !settled) || (makes && commands_may_be_late());
     if (open_end && (1u << c->verb & MAY_SET) != 0) {
         n->bits_late = true;

@@ -377,7 +377,8 @@ static void draw_focus(struct plan *p, struct draw *d, const struct focus *focus
     for (uint64_t i = 0; i < p->clients; i++) {
         p->client[i].min_replicas = (focus->is & KEEPS) != 0 ? 1 : p->client[i].min_replicas;
         p->client[i].from_replicas |= (focus->is & ASKS) != 0;
-        p->client[i].accept_restarts |= (focus->is & NEAR) != 0 && (focus->is & ALONE) != 0; /* else each forgets all */
+        /* ELOST forgets all that is near */
+        p->client[i].accept_restarts |= (focus->is & NEAR) != 0 && (focus->is & ALONE) != 0;
         if ((focus->is & NEAR) != 0) /* an age lets near items be shown by less than their own keys */
             p->client[i].near = (focus->is & KEEPS) != 0 ? 1 + 50 : 1;
         p->client[i].loop |= (focus->is & LOOPED) != 0;
