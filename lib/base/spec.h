@@ -5,6 +5,8 @@
 
 #include "base/error.h"
 
+#include <string.h>
+
 #define SPEC_TEXT_SIZE 2048u /* a buffer of this size holds every stored text, its end included */
 #define SPEC_BLOCK_BITS 512u /* of the blocked layout: a line of most caches, and a GETRANGE of 64 bytes */
 #define SPEC_SEGMENT_BITS (UINT64_C(1) << 27) /* 16 MB: no command on a key of this size stalls a server for long */
@@ -97,5 +99,19 @@ struct spec {
     bool empty_excluded;                /* the empty item has no positions: it is never added and never found */
     uint64_t seeds[HIBLOOM_HASHES_MAX]; /* as its hash takes them; murmur3 and poly: 32 bits each; unused: 0 */
 };
+
+/* The function gets the local variable's address wherever its block is left. A seed may be secret: so specs and their
+ * texts are overwritten by it. */
+#define AT_END(function) __attribute__((cleanup(function)))
+
+static inline void spec_wipe(struct spec *spec)
+{
+    explicit_bzero(spec, sizeof *spec);
+}
+
+static inline void spec_text_wipe(char (*text)[SPEC_TEXT_SIZE])
+{
+    explicit_bzero(text, sizeof *text);
+}
 
 #endif

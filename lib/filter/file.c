@@ -191,7 +191,7 @@ static hibloom_status check_spec(struct filter_file *file, uint64_t size)
     if (status == HIBLOOM_ENOMEM)
         return error_set(file->error, status, "out of memory");
     if (status == HIBLOOM_ENOTSUP) { /* a word of its text is */
-        request_say_newer(file->text, &newer);
+        (void)request_say_newer(file->text, &newer);
         return check_newer(file, size, newer.words);
     }
     if (status != HIBLOOM_OK)

@@ -136,7 +136,7 @@ const char *hibloom_name_of(const hibloom *filter)
 static const char *text_of(const hibloom *filter, bool secret)
 {
     char **text = &((hibloom *)(uintptr_t)filter)->said[secret], buf[HIBLOOM_TEXT_SIZE] = "";
-    struct spec spec;
+    struct spec spec AT_END(spec_wipe);
 
     if (*text != NULL)
         return *text;
@@ -145,7 +145,6 @@ static const char *text_of(const hibloom *filter, bool secret)
         spec_forget_seed(&spec);
     if (spec_format_said(&spec, buf, sizeof buf) == HIBLOOM_OK)
         *text = alloc_text(buf);
-    explicit_bzero(&spec, sizeof spec);
     explicit_bzero(buf, sizeof buf);
     return *text != NULL ? *text : "";
 }

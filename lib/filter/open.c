@@ -85,7 +85,7 @@ hibloom_status filter_say(hibloom *filter, const struct request *wanted, const c
 static hibloom_status open_filter(hibloom **out, hibloom *again, hibloom_store *store, const char *name,
                                   const char *text, bool bare, const struct how *how)
 {
-    struct request wanted = {.said = 0};
+    struct request wanted AT_END(request_wipe) = {.said = 0};
     hibloom_status status = how_check(store, again, how, 0);
     hibloom *filter = status == HIBLOOM_OK ? filter_new(store, name, &status) : NULL;
 
@@ -96,15 +96,13 @@ static hibloom_status open_filter(hibloom **out, hibloom *again, hibloom_store *
         wanted.create = CREATE_YES;
     if (status == HIBLOOM_OK)
         status = filter_say(filter, &wanted, text, bare);
-    if (status != HIBLOOM_OK)
+    if (status != HIBLOOM_OK) {
         filter_free(filter);
-    else
-        status = how_links(
-            store,
-            &(struct links_args){.goal = LINKS_OPEN, .filter = again, .made = filter, .wanted = &wanted, .out = out},
-            how);
-    explicit_bzero(&wanted, sizeof wanted); /* the seed */
-    return status;
+        return status;
+    }
+    return how_links(
+        store, &(struct links_args){.goal = LINKS_OPEN, .filter = again, .made = filter, .wanted = &wanted, .out = out},
+        how);
 }
 
 hibloom_status hibloom_open(hibloom **out, hibloom_store *store, const char *name, const char *spec)

@@ -40,46 +40,43 @@ static hibloom_status read_whole(struct request *request, const char *text, stru
 
 hibloom_status hibloom_spec_check(const char *spec, char *buf, size_t size)
 {
-    struct request request;
+    struct request request AT_END(request_wipe);
     struct error error;
-    hibloom_status status = read_whole(&request, spec, &error);
+    const hibloom_status status = read_whole(&request, spec, &error);
 
-    if (status != HIBLOOM_OK)
-        snprintf(buf, size, "%s", error.words);
-    else
-        status = spec_format_said(&request.spec, buf, size);
-    explicit_bzero(&request, sizeof request); /* the seed */
+    if (status == HIBLOOM_OK)
+        return spec_format_said(&request.spec, buf, size);
+    snprintf(buf, size, "%s", error.words);
     return status;
 }
 
 hibloom_status hibloom_positions(const char *spec, const void *item, size_t len, hibloom_position *out, size_t room,
                                  size_t *n)
 {
-    struct request request;
+    struct request request AT_END(request_wipe);
     struct error error; /* functions on texts have no words */
     const struct spec *own = &request.spec;
     hibloom_status status = read_whole(&request, spec, &error);
 
-    if (status == HIBLOOM_OK && hash_table[own->hash].seeding == SEEDING_KEY && !own->seeded)
-        status = HIBLOOM_EINVAL;
-    if (status == HIBLOOM_OK)
-        status = room < own->hashes ? HIBLOOM_ERANGE : positions_of(own, item, len, out);
+    if (status != HIBLOOM_OK)
+        return status;
+    if (hash_table[own->hash].seeding == SEEDING_KEY && !own->seeded)
+        return HIBLOOM_EINVAL;
+    if (room < own->hashes)
+        return HIBLOOM_ERANGE;
+    status = positions_of(own, item, len, out);
     if (status == HIBLOOM_OK)
         *n = own->hashes;
-    explicit_bzero(&request, sizeof request); /* the seed */
     return status;
 }
 
 hibloom_status hibloom_file_spec(const char *path, char *buf, size_t size)
 {
     struct error error; /* functions on texts have no words */
-    struct filter_file file;
-    hibloom_status status = filter_file_open(&file, path, &error);
+    struct filter_file file AT_END(filter_file_close);
+    const hibloom_status status = filter_file_open(&file, path, &error);
 
-    if (status == HIBLOOM_OK)
-        status = spec_format_said(&file.spec, buf, size);
-    filter_file_close(&file);
-    return status;
+    return status == HIBLOOM_OK ? spec_format_said(&file.spec, buf, size) : status;
 }
 
 /* ---- A plan ---------------------------------------------------------------- */
@@ -88,18 +85,14 @@ hibloom_status hibloom_file_spec(const char *path, char *buf, size_t size)
 static uint64_t link_bytes(const struct spec *spec)
 {
     const uint32_t keys = spec_keys(spec);
-    char text[SPEC_TEXT_SIZE] = "";
-    struct spec stored = *spec;
+    char text[SPEC_TEXT_SIZE] AT_END(spec_text_wipe) = "";
+    struct spec stored AT_END(spec_wipe) = *spec;
 
     if (spec->keys != KEYS_OWN)
         return spec_is_spanning(spec) ? (spec->bits + 7) / 8 : spec_bitmap_bytes(spec) * keys;
     stored.seeded = hash_table[spec->hash].seeding == SEEDING_KEY;
     (void)spec_format(&stored, text, sizeof text);
-    explicit_bzero(&stored, sizeof stored);
-    const uint64_t bytes = (spec_bitmap_bytes(spec) + strlen(text) + RECORD_TRAILER) * keys +
-                           record_list_bytes(0, keys);
-    explicit_bzero(text, sizeof text);
-    return bytes;
+    return (spec_bitmap_bytes(spec) + strlen(text) + RECORD_TRAILER) * keys + record_list_bytes(0, keys);
 }
 
 /* A growing filter ends at its last link, or at the last one that fits. */
@@ -120,7 +113,7 @@ static void plan_growth(hibloom_plan *plan, const struct spec *spec)
 
 static void plan_window(hibloom_plan *plan, const struct spec *spec)
 {
-    struct spec slice;
+    struct spec slice AT_END(spec_wipe);
 
     for (uint32_t i = 1; i <= spec->slices; i++)                    /* without a window there are none */
         if (spec_link(&slice, spec, i, UINT64_MAX) == HIBLOOM_OK) { /* nearly all ids have all digits */
@@ -128,7 +121,6 @@ static void plan_window(hibloom_plan *plan, const struct spec *spec)
             plan->bytes += link_bytes(&slice);
             plan->keys += spec_keys(&slice);
         }
-    explicit_bzero(&slice, sizeof slice);
 }
 
 static hibloom_status plan_rates(hibloom_plan *plan, const struct spec *spec)
@@ -150,7 +142,7 @@ static hibloom_status plan_rates(hibloom_plan *plan, const struct spec *spec)
 
 hibloom_status hibloom_get_plan(const char *spec, uint64_t items, hibloom_plan *out, size_t size)
 {
-    struct request request;
+    struct request request AT_END(request_wipe);
     struct error error; /* functions on texts have no words */
     const struct spec *own = &request.spec;
     hibloom_plan plan = {0};
@@ -158,18 +150,17 @@ hibloom_status hibloom_get_plan(const char *spec, uint64_t items, hibloom_plan *
 
     if (status == HIBLOOM_OK)
         status = plan_rates(&plan, own); /* EINVAL: it has no size yet */
-    if (status == HIBLOOM_OK) {
-        plan.bits = spec_all_bits(own);
-        plan.hashes = own->hashes;
-        plan.keys = spec_keys(own);
-        plan.bytes = link_bytes(own);
-        plan.capacity = own->capacity;
-        plan.error_rate = own->error_rate;
-        plan.error_at_items = spec_error_at(own, items);
-        plan_growth(&plan, own);
-        plan_window(&plan, own);
-        filter_fill(out, size, &plan, sizeof plan);
-    }
-    explicit_bzero(&request, sizeof request); /* the seed */
-    return status;
+    if (status != HIBLOOM_OK)
+        return status;
+    plan.bits = spec_all_bits(own);
+    plan.hashes = own->hashes;
+    plan.keys = spec_keys(own);
+    plan.bytes = link_bytes(own);
+    plan.capacity = own->capacity;
+    plan.error_rate = own->error_rate;
+    plan.error_at_items = spec_error_at(own, items);
+    plan_growth(&plan, own);
+    plan_window(&plan, own);
+    filter_fill(out, size, &plan, sizeof plan);
+    return HIBLOOM_OK;
 }

@@ -127,14 +127,13 @@ static bool begin(struct whole *w, const struct whole_args *args)
 
 static bool have_same_spec(struct whole *w)
 {
-    char text[SPEC_TEXT_SIZE] = "", apart[REQUEST_APART];
+    char text[SPEC_TEXT_SIZE] AT_END(spec_text_wipe) = "", apart[REQUEST_APART];
     const hibloom_status status = spec_format(&w->other->spec, text, sizeof text);
 
     if (status != HIBLOOM_OK || !spec_says(&w->filter->spec, text))
         whole_fail(w, HIBLOOM_EMISMATCH,
                    "'%s' and '%s' have different specs or seeds: %s; make one like the other with hibloom_open_like",
                    w->filter->name, w->other->name, request_tell_apart(apart, &w->filter->spec, &w->other->spec));
-    explicit_bzero(text, sizeof text); /* the seed */
     return !task_has_failed(&w->task);
 }
 

@@ -24,13 +24,10 @@ static hibloom_status add_link(struct linked *linked, const struct spec *spec)
 
 hibloom_status linked_grow(struct linked *linked)
 {
-    struct spec spec = {.hashes = 0};
-    hibloom_status status = spec_link(&spec, &linked->link[0].spec, linked->links, 1);
+    struct spec spec AT_END(spec_wipe) = {.hashes = 0};
+    const hibloom_status status = spec_link(&spec, &linked->link[0].spec, linked->links, 1);
 
-    if (status == HIBLOOM_OK)
-        status = add_link(linked, &spec);
-    explicit_bzero(&spec, sizeof spec); /* the seed */
-    return status;
+    return status == HIBLOOM_OK ? add_link(linked, &spec) : status;
 }
 
 hibloom_status linked_make(struct linked *linked, const struct spec *spec)

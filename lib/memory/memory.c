@@ -87,29 +87,34 @@ static void remove_expired(struct memory_store *store)
     }
 }
 
+static hibloom_status make_bits(hibloom *filter, const struct request *wanted, struct memory_filter *stored)
+{
+    struct spec spec AT_END(spec_wipe) = wanted->spec;
+    hibloom_status status = filter->bare ? HIBLOOM_OK : spec_draw_seed(&spec);
+
+    if (status != HIBLOOM_OK)
+        return fail(filter, status, "the system gave no random seed");
+    status = spec_format(&spec, stored->text, sizeof stored->text);
+    if (status != HIBLOOM_OK)
+        return fail(filter, status, "its spec has no text");
+    status = linked_make(&stored->bits, &spec);
+    if (status == HIBLOOM_ENOMEM)
+        return fail(filter, status, "this process has no memory for its bits");
+    return status == HIBLOOM_OK ? status : fail(filter, status, "it would be too large");
+}
+
 static hibloom_status create(hibloom *filter, const struct request *wanted, struct memory_filter **out)
 {
     struct memory_store *store = memory_store_of(filter);
     struct memory_filter *stored = alloc.calloc(1, sizeof *stored);
-    const char *words = "the system gave no random seed";
 
     remove_expired(store);
     if (stored == NULL)
         return fail(filter, HIBLOOM_ENOMEM, "out of memory");
-    struct spec spec = wanted->spec;
-    hibloom_status status = filter->bare ? HIBLOOM_OK : spec_draw_seed(&spec);
-    if (status == HIBLOOM_OK) {
-        words = "its spec has no text";
-        status = spec_format(&spec, stored->text, sizeof stored->text);
-    }
-    if (status == HIBLOOM_OK) {
-        status = linked_make(&stored->bits, &spec);
-        words = status == HIBLOOM_ENOMEM ? "this process has no memory for its bits" : "it would be too large";
-    }
-    explicit_bzero(&spec, sizeof spec); /* the seed */
+    const hibloom_status status = make_bits(filter, wanted, stored);
     if (status != HIBLOOM_OK) {
         release(stored);
-        return fail(filter, status, words);
+        return status;
     }
     stored->bare = filter->bare;
     stored->expires_ms = wanted->ttl_ms != 0 ? clock_now_ms() + wanted->ttl_ms : 0;
@@ -135,7 +140,7 @@ static hibloom_status fail_absent(hibloom *filter, const struct request *wanted)
 static hibloom_status check_stored(hibloom *filter, const struct memory_filter *stored, const struct request *wanted)
 {
     struct error error;
-    struct spec spec;
+    struct spec spec AT_END(spec_wipe);
 
     if (stored->bare != filter->bare)
         return fail(filter, HIBLOOM_EMISMATCH,
@@ -145,7 +150,6 @@ static hibloom_status check_stored(hibloom *filter, const struct memory_filter *
                    ? HIBLOOM_OK
                    : fail(filter, HIBLOOM_EMISMATCH, "is attached with another spec; attach it with that one");
     const hibloom_status status = request_adopt(&spec, wanted, stored->text, &error);
-    explicit_bzero(&spec, sizeof spec); /* the seed */
     if (status != HIBLOOM_OK)
         return fail(filter, status, error.words);
     if (wanted != NULL && wanted->create == CREATE_ONLY)

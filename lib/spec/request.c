@@ -30,23 +30,27 @@ static unsigned said_by(const struct words *s, const struct spec *spec)
     return said;
 }
 
-static hibloom_status check_wishes(const struct words *s)
+static bool is_seed(struct word seed)
+{
+    return seed.len > 0 && seed.len < REQUEST_SEED && strspn(seed.text, "0123456789abcdefABCDEF") >= seed.len;
+}
+
+static hibloom_status check(const struct words *s)
 {
     static const unsigned pairs[][2] = {{GIVEN_HASH, GIVEN_NEW_HASH},
                                         {GIVEN_LAYOUT, GIVEN_NEW_LAYOUT},
                                         {GIVEN_SEGMENTS, GIVEN_NEW_SEGMENTS},
                                         {GIVEN_BITS, GIVEN_NEW_PREFER}};
 
+    if (s->given == 0 && s->preset == NULL)
+        return error_set(s->error, HIBLOOM_EINVAL, "the text says nothing; NULL takes any filter");
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
         if ((s->given & pairs[i][0]) != 0 && (s->given & pairs[i][1]) != 0)
             return error_set(s->error, HIBLOOM_EINVAL, "%s= and %s=: not together", word_name(pairs[i][0]),
                              word_name(pairs[i][1]));
+    if ((s->given & GIVEN_SEED) != 0 && !is_seed(s->seed))
+        return error_set(s->error, HIBLOOM_EINVAL, "seed=: not 1 to 32 hexadecimal digits");
     return HIBLOOM_OK;
-}
-
-static bool is_seed(struct word seed)
-{
-    return seed.len > 0 && seed.len < REQUEST_SEED && strspn(seed.text, "0123456789abcdefABCDEF") >= seed.len;
 }
 
 static hibloom_status take(struct request *out, struct words *s)
@@ -79,12 +83,8 @@ hibloom_status request_read(struct request *out, const char *text, struct error 
     if (text == NULL)
         return HIBLOOM_OK;
     hibloom_status status = words_read(&words, text);
-    if (status == HIBLOOM_OK && words.given == 0 && words.preset == NULL)
-        status = error_set(error, HIBLOOM_EINVAL, "the text says nothing; NULL takes any filter");
     if (status == HIBLOOM_OK)
-        status = check_wishes(&words);
-    if (status == HIBLOOM_OK && (words.given & GIVEN_SEED) != 0 && !is_seed(words.seed))
-        status = error_set(error, HIBLOOM_EINVAL, "seed=: not 1 to 32 hexadecimal digits");
+        status = check(&words);
     return status == HIBLOOM_OK ? take(out, &words) : status;
 }
 
@@ -123,14 +123,12 @@ hibloom_status request_check_bare(const struct request *r, struct error *error)
 /* The stored seed, if the digits say it; else something else. */
 static bool is_same_seed(const struct request *said, const struct spec *stored)
 {
-    struct spec own = {.hash = stored->hash};
+    struct spec own AT_END(spec_wipe) = {.hash = stored->hash};
     const struct hash *hash = &hash_table[stored->hash];
-    const bool same = hash->seeding == SEEDING_KEY && stored->seeded &&
-                      words_read_seed(&own, (struct word){said->seed, strlen(said->seed)}, hash->key_bytes) &&
-                      memcmp(own.seeds, stored->seeds, sizeof own.seeds) == 0;
 
-    explicit_bzero(&own, sizeof own);
-    return same;
+    return hash->seeding == SEEDING_KEY && stored->seeded &&
+           words_read_seed(&own, (struct word){said->seed, strlen(said->seed)}, hash->key_bytes) &&
+           memcmp(own.seeds, stored->seeds, sizeof own.seeds) == 0;
 }
 
 #define WORD 64u /* of any but seeds */
@@ -198,25 +196,23 @@ static hibloom_status refuse(const struct request *said, const struct spec *stor
 
 hibloom_status request_adopt(struct spec *out, const struct request *said, const char *stored, struct error *error)
 {
-    struct spec spec;
-    hibloom_status status = spec_adopt(&spec, stored);
+    struct spec spec AT_END(spec_wipe);
+    const hibloom_status status = spec_adopt(&spec, stored);
 
     if (status == HIBLOOM_ENOTSUP)
-        request_say_newer(stored, error);
-    else if (status != HIBLOOM_OK)
-        (void)error_set(error, status, "has a spec that cannot be read");
-    for (unsigned bit = 1; status == HIBLOOM_OK && said != NULL && bit <= GIVEN_CHAIN; bit <<= 1)
+        return request_say_newer(stored, error);
+    if (status != HIBLOOM_OK)
+        return error_set(error, status, "has a spec that cannot be read");
+    for (unsigned bit = 1; said != NULL && bit <= GIVEN_CHAIN; bit <<= 1)
         if ((said->said & bit) != 0 && !is_so(said, &spec, bit))
-            status = refuse(said, &spec, bit, error);
-    if (status == HIBLOOM_OK)
-        *out = spec;
-    explicit_bzero(&spec, sizeof spec);
-    return status;
+            return refuse(said, &spec, bit, error);
+    *out = spec;
+    return HIBLOOM_OK;
 }
 
-void request_say_newer(const char *stored, struct error *error)
+hibloom_status request_say_newer(const char *stored, struct error *error)
 {
     char words[sizeof error->words];
 
-    (void)error_set(error, HIBLOOM_ENOTSUP, "was %s", spec_error(stored, words, sizeof words));
+    return error_set(error, HIBLOOM_ENOTSUP, "was %s", spec_error(stored, words, sizeof words));
 }

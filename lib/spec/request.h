@@ -24,6 +24,11 @@ struct request {
 /* NULL: any filter, and none is made. EINVAL, ERANGE: the error says why. */
 hibloom_status request_read(struct request *out, const char *text, struct error *error);
 
+static inline void request_wipe(struct request *request)
+{
+    explicit_bzero(request, sizeof *request);
+}
+
 /* Exactly that filter. */
 void request_exactly(struct request *out, const struct spec *spec);
 
@@ -35,8 +40,8 @@ hibloom_status request_adopt(struct spec *out, const struct request *said, const
 #define REQUEST_APART 160u
 const char *request_tell_apart(char out[REQUEST_APART], const struct spec *a, const struct spec *b);
 
-/* For words of a newer version, why the text of a stored filter cannot be read here. */
-void request_say_newer(const char *stored, struct error *error);
+/* ENOTSUP: the error says which word of a newer version makes the text of a stored filter unreadable here. */
+hibloom_status request_say_newer(const char *stored, struct error *error);
 
 /* Does the text fix a whole filter? EINVAL: it says too little, and the error what to add. */
 hibloom_status request_check(const struct request *request, struct error *error);

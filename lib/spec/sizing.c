@@ -335,20 +335,20 @@ hibloom_status spec_link(struct spec *out, const struct spec *of, uint32_t link,
             return HIBLOOM_ERANGE;
     if (link >= SPEC_LINKS_MAX)
         return HIBLOOM_ERANGE;
-    struct spec spec;
+    struct spec spec AT_END(spec_wipe);
     spec_copy(&spec, of);
     spec.capacity = capacity;
     spec.link = link;
     spec.chain = chain;
     spec.segments = 0;
     hibloom_status status = spec_size(&spec, spec.capacity, spec.error_rate, 0);
-    if (status == HIBLOOM_OK && spec_is_of_module(&spec) && spec.bits > SPEC_STRING_BITS)
-        status = HIBLOOM_ERANGE; /* it has one key */
-    if (status == HIBLOOM_OK)
-        status = spec_spread(&spec, spec_segments(of));
+    if (status != HIBLOOM_OK)
+        return status;
+    if (spec_is_of_module(&spec) && spec.bits > SPEC_STRING_BITS)
+        return HIBLOOM_ERANGE; /* it has one key */
+    status = spec_spread(&spec, spec_segments(of));
     if (status == HIBLOOM_OK)
         *out = spec;
-    explicit_bzero(&spec, sizeof spec); /* the seed */
     return status;
 }
 

@@ -191,22 +191,20 @@ void spec_forget_seed(struct spec *spec)
 
 bool spec_says(const struct spec *spec, const char *text)
 {
-    char own[SPEC_TEXT_SIZE];
-    const bool same = spec_format(spec, own, sizeof own) == HIBLOOM_OK && strcmp(own, text) == 0;
+    char own[SPEC_TEXT_SIZE] AT_END(spec_text_wipe);
 
-    explicit_bzero(own, sizeof own); /* the seed */
-    return same;
+    return spec_format(spec, own, sizeof own) == HIBLOOM_OK && strcmp(own, text) == 0;
 }
 
 hibloom_status spec_adopt(struct spec *out, const char *stored)
 {
-    struct spec spec;
-    hibloom_status status = spec_parse(&spec, stored);
+    struct spec spec AT_END(spec_wipe);
+    const hibloom_status status = spec_parse(&spec, stored);
 
-    if (status == HIBLOOM_OK && spec_says(&spec, stored))
-        *out = spec;
-    else if (status != HIBLOOM_ENOMEM && status != HIBLOOM_ENOTSUP)
-        status = HIBLOOM_ECORRUPT;
-    explicit_bzero(&spec, sizeof spec); /* the seed */
-    return status;
+    if (status == HIBLOOM_ENOMEM || status == HIBLOOM_ENOTSUP)
+        return status;
+    if (status != HIBLOOM_OK || !spec_says(&spec, stored))
+        return HIBLOOM_ECORRUPT;
+    *out = spec;
+    return HIBLOOM_OK;
 }

@@ -104,18 +104,18 @@ static hibloom_status plain_spec(struct spec *out, struct words *s)
 
 hibloom_status words_spec(struct spec *out, struct words *s)
 {
-    struct spec spec;
+    struct spec spec AT_END(spec_wipe); /* words have no secret: that lies in the text alone */
 
     if ((s->given & GIVEN_SLICES) == 0)
         s->spec.slices = spec_default_slices(s->spec.window);
     hibloom_status status = s->preset != NULL ? preset_spec(&spec, s) : plain_spec(&spec, s);
-    if (status == HIBLOOM_OK && spec.segments == 0)
+    if (status != HIBLOOM_OK)
+        return status;
+    if (spec.segments == 0)
         spec.segments = spec_default_segments(&spec);
-    if (status == HIBLOOM_OK)
-        status = spec_check_words(&spec, s->error);
+    status = spec_check_words(&spec, s->error);
     if (status == HIBLOOM_OK)
         *out = spec;
-    explicit_bzero(&spec, sizeof spec); /* words have no secret: that lies in the text alone */
     return status;
 }
 
@@ -136,11 +136,10 @@ hibloom_status spec_parse(struct spec *out, const char *text)
 
 const char *spec_error(const char *text, char *buf, size_t size)
 {
-    struct spec spec;
+    struct spec spec AT_END(spec_wipe);
     struct error error;
 
     snprintf(buf, size, "%s", read_stored(&spec, text, &error) == HIBLOOM_OK ? "" : error.words);
-    explicit_bzero(&spec, sizeof spec);
     return buf;
 }
 
