@@ -5,11 +5,10 @@
 #include "filter/handle.h"
 #include "redis/sieve.h"
 #include "redis/links.h"
-#include "redis/list.h"
 
 #include <string.h>
 
-/* ---- May it be made, and how does it end? ------------------------------------------------------ */
+/* ---- May it be made? -------------------------------------------------------------------------- */
 
 hibloom_status how_check_handle(hibloom_store *store, const hibloom *filter)
 {
@@ -161,72 +160,4 @@ hibloom_status how_items(hibloom *filter, enum store_op op, const hibloom_item *
     own->answers = answers;
     items = copies ? copy_items(own, items, n) : items;
     return work_go(&own->work, items_task_begin(&own->items_task, op, filter, items, n));
-}
-
-/* ---- Names ------------------------------------------------------------------------------------ */
-
-struct list_work {
-    struct work work;
-    struct listing *listing;
-    hibloom_list_fn *each;
-    void *each_data;
-    char pattern[];
-};
-
-/* A task for each page. Between two names its owner's function may even free the store: then it is not wanted. */
-static hibloom_status finish_list(struct work *work, hibloom_status status)
-{
-    struct list_work *own = (struct list_work *)work;
-    bool wanted = status == HIBLOOM_OK;
-
-    for (const char *name; wanted && work_is_wanted(work) && (name = listing_next(own->listing)) != NULL;)
-        wanted = own->each(name, own->each_data);
-    if (wanted && work_is_wanted(work) && !listing_is_over(own->listing))
-        work->next = listing_begin(own->listing);
-    else
-        alloc.free(own->listing);
-    return status;
-}
-
-static bool list_one(const char *name, void *data)
-{
-    const struct list_work *own = data;
-
-    return own->each(name, own->each_data) && (own->work.async == NULL || !own->work.async->looped.closing);
-}
-
-/* In memory. Its owner's function may make calls in the middle of it, and free the store. */
-static hibloom_status list_at_once(struct list_work *own, const char *pattern)
-{
-    hibloom_store *store = own->work.store;
-    struct async *async = own->work.async;
-
-    if (async != NULL)
-        looped_enter(&async->looped);
-    hibloom_status status = store->class->list(store, pattern, list_one, own);
-    if (async != NULL && async->looped.closing)
-        status = HIBLOOM_ECANCELED;
-    status = work_end(&own->work, status);
-    if (async != NULL)
-        looped_leave(&async->looped);
-    return status;
-}
-
-hibloom_status how_list(hibloom_store *store, const char *pattern, hibloom_list_fn *each, void *each_data,
-                        const struct how *how)
-{
-    const size_t len = strlen(pattern) + 1;
-    struct list_work here, *own = work_make(store, how, &here, sizeof *own + len, 0, finish_list);
-
-    if (own == NULL)
-        return HIBLOOM_ENOMEM;
-    own->each = each;
-    own->each_data = each_data;
-    if (store_is_in_memory(store))
-        return list_at_once(own, pattern);
-    own->listing = listing_make((struct redis_store *)store,
-                                store->async != NULL ? memcpy(own->pattern, pattern, len) : pattern);
-    if (own->listing == NULL)
-        return work_end(&own->work, error_set(&store->error, HIBLOOM_ENOMEM, "out of memory"));
-    return work_go(&own->work, listing_begin(own->listing));
 }

@@ -31,7 +31,6 @@ hibloom_status how_check_handle(hibloom_store *, const hibloom *);
 /* ---- Calls that are one task, once how_check allows them --------------------------------------- */
 
 hibloom_status how_items(hibloom *, enum store_op, const hibloom_item *, size_t n, bool *answers, const struct how *);
-hibloom_status how_list(hibloom_store *, const char *pattern, hibloom_list_fn *, void *each_data, const struct how *);
 
 /* `made`: it is not open, and the call's. It is opened, and goes to *out, or its filter becomes that of `filter`; or it is
  * there for its name alone. */

@@ -6,55 +6,11 @@
  * In memory it is one step. An earlier call whose answer was lost may have done it. Then the filter is no longer
  * under its old name and has the new one. */
 #include "filter/whole.h"
-#include "base/alloc.h"
 #include "filter/handle.h"
 
 #include <string.h>
 
 #define ATTEMPTS (20u + SPEC_LINKS_MAX) /* each link that is left over in the way takes one */
-
-/* ---- What has the name ----------------------------------------------------------------------- */
-
-static void name_opened(struct whole *w)
-{
-    if (task_has_failed(&w->task)) {
-        filter_free(w->naming.old);
-        w->naming.old = NULL;
-        if (w->task.status != HIBLOOM_ENOTFOUND)
-            return;
-        whole_forgive(w);
-    }
-    if (w->naming.old != NULL && w->naming.must_be_free)
-        whole_fail(w, HIBLOOM_EMISMATCH, "'%s' is there already: drop it, or import under another name",
-                   w->naming.name);
-    w->step = w->naming.named;
-}
-
-void whole_open_name(struct whole *w)
-{
-    hibloom_status status;
-
-    filter_close(w->naming.old);
-    w->naming.old = filter_new(w->asked, w->naming.name, &status);
-    whole_take(w, status, w->asked);
-    if (w->naming.old == NULL)
-        return;
-    whole_do(w, LINKS_OPEN, w->naming.old, NULL, 0, name_opened);
-    w->judges = true;
-}
-
-static void put_in_place(struct whole *);
-
-void whole_replace(struct whole *w)
-{
-    w->naming.named = put_in_place;
-    if (w->naming.attempts++ == ATTEMPTS)
-        whole_fail(w, HIBLOOM_EBUSY,
-                   "others make, remove, replace or grow '%s' just now, or other calls on the handle are pending",
-                   w->naming.name);
-    else
-        whole_open_name(w);
-}
 
 /* ---- In the way ------------------------------------------------------------------------------ */
 
@@ -198,29 +154,15 @@ static void put_in_place(struct whole *w)
     }
 }
 
-void whole_begin_naming(struct whole *w, const char *name)
+void whole_replace(struct whole *w)
 {
-    w->naming.name = name;
-    w->naming.spare = alloc_text(name);
-    if (w->naming.spare == NULL)
-        task_no_memory(&w->task);
-}
-
-hibloom *whole_new_place(struct whole *w, const char *name)
-{
-    hibloom_status status;
-
-    filter_free(w->naming.place);
-    w->naming.place = filter_new(w->asked, name, &status);
-    whole_take(w, status, w->asked);
-    return w->naming.place;
-}
-
-void whole_end_naming(struct whole *w)
-{
-    filter_close(w->naming.old);
-    filter_free(w->naming.place);
-    alloc.free(w->naming.spare);
+    w->naming.named = put_in_place;
+    if (w->naming.attempts++ == ATTEMPTS)
+        whole_fail(w, HIBLOOM_EBUSY,
+                   "others make, remove, replace or grow '%s' just now, or other calls on the handle are pending",
+                   w->naming.name);
+    else
+        whole_open_name(w);
 }
 
 /* It may have failed behind the replacement, since replicas lack that. Made again, it finds that done, and waits for them.

@@ -70,25 +70,6 @@ void hibloom_get_stats(const hibloom_store *store, hibloom_stats *out, size_t si
     filter_fill(out, size, &stats, sizeof stats);
 }
 
-static hibloom_status list(hibloom_store *store, const char *pattern, hibloom_list_fn *each, void *each_data,
-                           const struct how *how)
-{
-    const hibloom_status status = how_check(store, NULL, how, 0);
-
-    return status == HIBLOOM_OK ? how_list(store, pattern != NULL ? pattern : "*", each, each_data, how) : status;
-}
-
-hibloom_status hibloom_list(hibloom_store *store, const char *pattern, hibloom_list_fn *each, void *data)
-{
-    return list(store, pattern, each, data, WAITS(list));
-}
-
-hibloom_status hibloom_async_list(hibloom_store *store, const char *pattern, hibloom_list_fn *each, void *each_data,
-                                  hibloom_done_fn *done, void *data)
-{
-    return list(store, pattern, each, each_data, LATER(list));
-}
-
 const char *hibloom_store_error(const hibloom_store *store)
 {
     return store != NULL ? store->error.words : "";

@@ -1,6 +1,7 @@
 /* whole.c: a task of several steps, on one store or between two. See whole.h. */
 #include "filter/whole.h"
 #include "base/alloc.h"
+#include "filter/handle.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -284,4 +285,59 @@ void whole_merge(struct whole *w, hibloom *into, whole_step *step)
         transfer_begin_merge(&w->transfer, link, piece, w->bits, NULL);
         whole_await(w, into->store, step);
     }
+}
+
+/* ---- A name ----------------------------------------------------------------------------------- */
+
+void whole_begin_naming(struct whole *w, const char *name)
+{
+    w->naming.name = name;
+    w->naming.spare = alloc_text(name);
+    if (w->naming.spare == NULL)
+        task_no_memory(&w->task);
+}
+
+hibloom *whole_new_place(struct whole *w, const char *name)
+{
+    hibloom_status status;
+
+    filter_free(w->naming.place);
+    w->naming.place = filter_new(w->asked, name, &status);
+    whole_take(w, status, w->asked);
+    return w->naming.place;
+}
+
+void whole_end_naming(struct whole *w)
+{
+    filter_close(w->naming.old);
+    filter_free(w->naming.place);
+    alloc.free(w->naming.spare);
+}
+
+static void name_opened(struct whole *w)
+{
+    if (task_has_failed(&w->task)) {
+        filter_free(w->naming.old);
+        w->naming.old = NULL;
+        if (w->task.status != HIBLOOM_ENOTFOUND)
+            return;
+        whole_forgive(w);
+    }
+    if (w->naming.old != NULL && w->naming.must_be_free)
+        whole_fail(w, HIBLOOM_EMISMATCH, "'%s' is there already: drop it, or import under another name",
+                   w->naming.name);
+    w->step = w->naming.named;
+}
+
+void whole_open_name(struct whole *w)
+{
+    hibloom_status status;
+
+    filter_close(w->naming.old);
+    w->naming.old = filter_new(w->asked, w->naming.name, &status);
+    whole_take(w, status, w->asked);
+    if (w->naming.old == NULL)
+        return;
+    whole_do(w, LINKS_OPEN, w->naming.old, NULL, 0, name_opened);
+    w->judges = true;
 }

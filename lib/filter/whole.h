@@ -41,7 +41,7 @@ struct whole_compared {
     uint64_t a, b, either;
 };
 
-/* replace.c: a name is taken. */
+/* A name is taken, by a replacement or an import. */
 struct whole_naming {
     const char *name;
     char *spare;       /* the same. Once the handle goes by it: its name of before. NULL: no handle gets the name */

@@ -1,4 +1,4 @@
-/* sizing.c: how many bits and hashes n items at error rate p take.
+/* sizing.c: how many bits and hashes n items at error rate p take; and what a count of bits says of both.
  *
  * There is one formula, the predicted error rate; sizing only searches it. So the promise at
  * capacity and the result of spec_error_at can never differ. */
@@ -8,6 +8,8 @@
 
 #include <math.h>
 #include <string.h>
+
+/* ---- The formula --------------------------------------------------------------------- */
 
 /* The chance that k bits are all set in a bitmap of m bits after `load` times m were thrown into it. It is the limit
  * for a large one. Uses expm1, since 1 - e^-x loses all its digits where x is small. */
@@ -70,20 +72,6 @@ static double error_of_one(const struct spec *spec, uint64_t items)
     return all_set((spec->layout == LAYOUT_PARTITIONED ? 1.0 : k) * n / m, k);
 }
 
-/* The fields that sizing reads. The seeds are left out, since copies are made of it. */
-static struct spec without_seeds(const struct spec *spec)
-{
-    return (struct spec){
-        .hash = spec->hash, .layout = spec->layout, .segments = spec_segments(spec), .counters = spec->counters};
-}
-
-static void take_size(struct spec *spec, const struct spec *sized)
-{
-    spec->bits = sized->bits;
-    spec->hashes = sized->hashes;
-    spec->segments = sized->segments;
-}
-
 /* The error rate of all links of a growing filter, each but the last at its capacity. */
 static double error_of_chain(const struct spec *spec, uint64_t items)
 {
@@ -110,6 +98,8 @@ double spec_error_at(const struct spec *spec, uint64_t items)
         return -expm1((spec->slices + 1) * log1p(-error_of_one(spec, items)));
     return spec->growth == 0 || spec->link != 0 ? error_of_one(spec, items) : error_of_chain(spec, items);
 }
+
+/* ---- A count of bits ----------------------------------------------------------------- */
 
 double spec_items_at(const struct spec *spec, double fill)
 {
@@ -143,6 +133,8 @@ void spec_note_count(struct store_count *all, const struct spec *spec, const hib
     info->capacity = spec->capacity + (spec->window == 0 ? info->capacity : 0); /* each slice has all of a window's */
     info->used = spec->capacity != 0 ? fmax(info->used, items / (double)spec->capacity) : (double)NAN;
 }
+
+/* ---- The search ---------------------------------------------------------------------- */
 
 /* The load that all_set gives this error rate. It is about proportional to 1 / bits, whatever the layout is. */
 static double load_of(double error_rate, double k)
@@ -264,6 +256,8 @@ static hibloom_status size_segmented(struct spec *spec, uint64_t capacity, doubl
     return spec->bits != 0 ? HIBLOOM_OK : HIBLOOM_ERANGE;
 }
 
+/* ---- The size of a spec -------------------------------------------------------------- */
+
 /* The error rate that a spec's bits are for. The links of a growing filter share its error rate: they have 1/2,
  * 1/4, ... of it (Almeida, Baquero, Preguica and Hutchison 2007).
  *
@@ -276,6 +270,20 @@ static double own_error(const struct spec *spec, double error_rate)
     if (spec->window != 0)
         return error_rate / (spec->slices + 1);
     return spec->growth != 0 ? ldexp(error_rate, -(int)spec->link - 1) : error_rate;
+}
+
+/* The fields that sizing reads. The seeds are left out, since copies are made of it. */
+static struct spec without_seeds(const struct spec *spec)
+{
+    return (struct spec){
+        .hash = spec->hash, .layout = spec->layout, .segments = spec_segments(spec), .counters = spec->counters};
+}
+
+static void take_size(struct spec *spec, const struct spec *sized)
+{
+    spec->bits = sized->bits;
+    spec->hashes = sized->hashes;
+    spec->segments = sized->segments;
 }
 
 hibloom_status spec_size(struct spec *spec, uint64_t capacity, double error_rate, uint32_t hashes)
