@@ -117,7 +117,7 @@ struct hibloom {
     char *said[2];                /* of hibloom_spec_of, and with the seed; NULL: nobody has asked yet */
     LIST_ENTRY(hibloom) in_store; /* if its caller has it */
     char *name;
-    size_t group;  /* 1 and more: number of its items' group, while a call of pairs sorts them */
+    size_t part;   /* 1 and more: number of its part, while a call of pairs sorts its items (filter/many.c) */
     unsigned uses; /* by calls under way: it is freed behind the last */
     size_t room;   /* bytes of the spec; an open handle has no more than its seeds take: see spec_copy */
     struct spec spec;

@@ -317,11 +317,11 @@ static size_t part_of(struct many *m, hibloom *filter)
 {
     const bool alone = store_is_in_memory(m->work.store);
 
-    if (!alone && filter->group != 0)
-        return filter->group - 1;
+    if (!alone && filter->part != 0)
+        return filter->part - 1;
     m->parts[m->parts_n++] = (struct part){.many = m, .filter = filter};
     if (!alone)
-        filter->group = m->parts_n;
+        filter->part = m->parts_n;
     return m->parts_n - 1;
 }
 
@@ -338,7 +338,7 @@ static void sort_pairs(struct many *m, const hibloom_pair *pairs)
         m->count += m->parts[p].n;
         m->parts[p].n = 0;
         if (!store_is_in_memory(m->work.store))
-            m->parts[p].filter->group = 0;
+            m->parts[p].filter->part = 0;
     }
     for (size_t i = 0; i < m->n; i++) {
         struct part *part = &m->parts[m->of[i]];
