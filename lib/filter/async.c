@@ -1,4 +1,7 @@
-/* async.c: how a store on an event loop comes to be and goes. See async.h. */
+/* async.c: how a store on an event loop comes to be and goes. See async.h.
+ *
+ * A store in memory uses no carrier, but `looped` has one, all zeros. The code here relies on that: events_* and
+ * works_deliver run on it all the same, and find no call and no server. */
 #include "filter/async.h"
 #include "base/alloc.h"
 #include "filter/handle.h"

@@ -123,19 +123,20 @@ hibloom_status whole_call(whole_begin_fn *begin, const struct whole_args *, cons
 /* Its filters are handles of it; `other` may be NULL. */
 void whole_note_filters(struct whole *, hibloom *, hibloom *other);
 
-/* It fails, and its server has nothing to do with that. The same unless that is OK, in the words of the store. */
+/* The task fails, and its server has nothing to do with that. */
 __attribute__((format(printf, 3, 4))) void whole_fail(struct whole *, hibloom_status, const char *format, ...);
+
+/* It fails in the words of the store, unless the status is OK. */
 void whole_take(struct whole *, hibloom_status, const hibloom_store *);
 
-/* It has not failed. It has not failed for now, but will have. Now it has. The first and the last may be steps. */
-void whole_forgive(struct whole *);
-void whole_keep_failure(struct whole *);
-void whole_fail_after_all(struct whole *);
+void whole_forgive(struct whole *);        /* forgets a failure; may be a step */
+void whole_keep_failure(struct whole *);   /* puts a failure by while other steps follow */
+void whole_fail_after_all(struct whole *); /* fails with the one that was put by; may be a step */
 
 /* The inner task was begun on the store; the step follows it. */
 void whole_await(struct whole *, hibloom_store *, whole_step *step);
 
-/* If the filter is in memory, the step follows at once. */
+/* Each begins an inner task on a filter, which the step follows. In memory it is done at once. */
 void whole_do(struct whole *, enum links_goal, hibloom *, const struct request *wanted, uint64_t number,
               whole_step *step);
 void whole_reach(struct whole *, hibloom *, uint32_t links, whole_step *step);
@@ -150,7 +151,7 @@ void whole_open_name(struct whole *);
 /* A step: puts w->filter in the place of w->naming.name. */
 void whole_replace(struct whole *);
 
-/* w->naming, of a replacement and of an import. The name is not copied. */
+/* Begins w->naming. The name must outlive it. */
 void whole_begin_naming(struct whole *, const char *name);
 void whole_end_naming(struct whole *);
 hibloom *whole_new_place(struct whole *, const char *name); /* makes naming.place; NULL: the task has failed */

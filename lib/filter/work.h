@@ -52,9 +52,9 @@ hibloom_status work_go(struct work *, struct task *);
 /* It has ended at once, as no task, and its results are handed over. Its status; on a loop its function is called later. */
 hibloom_status work_end(struct work *, hibloom_status);
 
-/* The two halves of that: it is accepted; later it has ended. */
+/* The two steps of that on a loop. */
 void work_accept(struct work *);
-void work_ended(struct work *);
+void work_ended(struct work *); /* its function is called with the loop's next turn */
 
 /* Hands over what has ended. What a done begins, and what ends at once, waits for the loop's next turn. */
 void works_deliver(struct redis_store *);

@@ -13,7 +13,7 @@ struct linked {
     bool counted;                    /* that is known; else some were merged into it */
 };
 
-/* ENOMEM, ERANGE. The end frees it in any case. */
+/* ENOMEM, ERANGE. Even then linked_free has to follow. */
 hibloom_status linked_make(struct linked *, const struct spec *);
 void linked_free(struct linked *);
 

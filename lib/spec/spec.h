@@ -57,9 +57,10 @@ static inline uint64_t spec_bits_max(const struct spec *spec) /* of spec->bits *
     return SPEC_BITS_MAX / (spec->layout == LAYOUT_PARTITIONED ? spec->hashes : spec_width(spec));
 }
 
-/* OK if spec_parse could have made it; else EINVAL
- * or ERANGE, and words that name the field. The second: and it has a size. */
+/* OK if spec_parse could have made it; else EINVAL or ERANGE, and words that name the field. */
 hibloom_status spec_check_words(const struct spec *spec, struct error *error);
+
+/* The same without words. EINVAL, too, if it has no size. */
 hibloom_status spec_check(const struct spec *spec);
 
 static inline uint32_t spec_segments(const struct spec *spec)
@@ -99,7 +100,7 @@ static inline bool spec_is_of_module(const struct spec *spec)
     return spec->hash == HASH_REDISBLOOM && spec->layout == LAYOUT_CLASSIC;
 }
 
-/* In each of its keys: positions, which are bits or counters; and the bytes of these. */
+/* Positions in each of its keys: bits or counters. */
 static inline uint64_t spec_bitmap_bits(const struct spec *spec)
 {
     const uint64_t unit = spec->layout == LAYOUT_BLOCKED ? SPEC_BLOCK_BITS : 1;
@@ -111,6 +112,7 @@ static inline uint64_t spec_bitmap_bits(const struct spec *spec)
     return ((spec->bits - 1) / spec->segments / unit + 1) * unit;
 }
 
+/* The bytes of these. */
 static inline uint64_t spec_bitmap_bytes(const struct spec *spec)
 {
     return (spec_bitmap_bits(spec) * spec_width(spec) + 7) / 8;
@@ -162,8 +164,10 @@ static inline uint32_t spec_default_slices(uint32_t window)
 struct store_count;
 void spec_note_count(struct store_count *all, const struct spec *spec, const hibloom_info *one);
 
-/* Bytes of a spec that holds its seeds; a handle has no more, so it is copied by the second. */
+/* Bytes of a spec with its seeds. An open handle has no more. */
 size_t spec_bytes(const struct spec *spec);
+
+/* Reads these bytes alone, and fills the rest with zeros. They may overlap. */
 void spec_copy(struct spec *out, const struct spec *in);
 
 /* Draws the seed of a spec that wants one and has none. */
