@@ -161,7 +161,7 @@ uint64_t bound_ms(const struct call *c)
     if (deadline_ms != 0 && c->verb >= VERB_REPLACE && c->verb <= VERB_IMPORT)
         return 4 * (deadline_ms + s->timeout_ms) + held_ms + 100;
     /* Whatever servers do. On a loop a younger one that takes bits back may be before it. Look-ups take none back. */
-    const bool shares = s->loop && (c->beside || world.plan->names > 1 || c->verb != VERB_LOOK);
+    const bool shares = s->loop && (c->beside || world.plan->names > 1 || c->verb == VERB_FILL);
     if (deadline_ms != 0)
         return deadline_ms + (c->by_pairs || shares ? 3 : c->verb != VERB_LOOK) * s->timeout_ms + paused_ms + 100;
     return failures * (s->retry_ms + 2 * s->timeout_ms) + 4 * s->timeout_ms + held_ms + waits_ms + 2000 +

@@ -55,7 +55,8 @@ void call_wake(struct carrier *c, struct call *call)
 
 uint64_t call_deadline(const struct carrier *c, const struct call *call)
 {
-    const uint64_t more_ms = c->settings->options.command_timeout_ms;
+    const uint64_t timeout_ms = c->settings->options.command_timeout_ms, whole_ms = c->store.base.deadline_ms;
+    const uint64_t more_ms = c->by_turns ? sooner(timeout_ms, whole_ms) : timeout_ms;
     const bool takes_back = !call->task->reads && (task_has_failed(call->task) || task_is_cleaning(call->task));
 
     if (call->deadline == 0 || !takes_back)

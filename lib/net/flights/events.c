@@ -266,7 +266,7 @@ void events_lost(struct carrier *c, struct node *node, hibloom_status status, co
 /* One that sleeps wakes by its deadline. */
 static bool waits_for_locations(const struct carrier *c, const struct call *call)
 {
-    return c->locate.asking && call->waiting.first != NULL && call->wake_at == 0 && !task_has_failed(call->task);
+    return c->locate.asking && call->waiting.first != NULL && call->wake_at == 0;
 }
 
 /* When the first call of a loop ends that waits for a connection, its turn or the locations; 0: none does. */
