@@ -10,7 +10,7 @@
  *  - Result pointers belong to the caller. They must stay valid until done, and are written only if the status is OK, or
  *    that of `each`. Items, names, specs and paths are copied.
  *  - hibloom_close and hibloom_store_free call done(ECANCELED) for all that is pending before they return. Only a call
- *    with pairs has its done behind hibloom_close, by the loop. Calls that such a done makes on the handle, or
+ *    with pairs has its done after hibloom_close, by the loop. Calls that such a done makes on the handle, or
  *    the store, are refused with ECANCELED. They may be called in any order, and from every done. Once
  *    hibloom_store_free has returned, a handle can only be closed. Commands that were sent are still carried out. An
  *    add that is cut off may leave bits, as the add of a killed process: see "Items" in hibloom.h.

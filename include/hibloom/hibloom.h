@@ -125,7 +125,8 @@ typedef enum hibloom_log_level {
  *                               for look-ups in the blocked layout, which take one GETRANGE.
  *   near         B    64mb      bytes for all near caches of the store.
  *   link         B    -         bytes a second to the servers. With fewer, fewer calls use whole bitmaps. Default:
- *                               1000mb; 4000mb if all connections are to this machine, without TLS.
+ *                               4000mb if all connections are to this machine, without TLS; else 1000mb,
+ *                               which is 8 Gbit/s. For 1 Gbit/s set 110mb.
  *   in_flight    B    131072    unanswered items of a loop's store. Above it, calls return EBUSY.
  *   db                0         database. The same as /db in the URI.
  *   user, password    -         in the URI before the host, or pairs. Never behind the '?'.
@@ -174,8 +175,9 @@ typedef struct hibloom_setup {
  * before it sends anything. A look-up or remove that is under way gets it in the middle. An add that is under way goes
  * on, and the next call gets ELOST. With retry= an add under way sends its items once more, but not to a counting
  * filter. So it may call an item new that was in, and that the server has forgotten: docs/failures.md says how to tell.
- * If an add returns ELOST, nothing was added: add again what may be missing, and then call again. With min_replicas,
- * replicas have all such adds; docs/guarantees.md names the exceptions. */
+ * If an add returns ELOST, nothing was added: add again what may be missing, and then call again. With min_replicas
+ * a replica that takes over has all such adds. A primary that restarts with less makes its replicas forget, too.
+ * docs/guarantees.md names the exceptions. */
 HIBLOOM_CHECKED hibloom_status hibloom_connect(hibloom_store **out, const char *uri, const hibloom_setup *setup);
 
 /* A store on the caller's blocking connection, of the same hiredis. The store does not close it, does not change its
@@ -277,9 +279,10 @@ HIBLOOM_API void hibloom_close(hibloom *filter);
  * unless answers were lost, its open failed after that, or somebody removed it meanwhile. A bare bitmap: false. */
 HIBLOOM_API bool hibloom_created(const hibloom *filter);
 
-/* Opens the filter again under its name, with the text of the first call. If it is not OK, the handle is as before. An
- * ELOST that the handle has still to get comes with its next call, unless this one made the filter. So the first add of
- * a refill may get it: begin the refill again. */
+/* Opens the filter again under its name, with the text of the first call. If it is gone, a text with a size makes it,
+ * empty: each "no" is unknown until it is filled again. If it is not OK, the handle is as before. An ELOST that the
+ * handle has still to get comes with its next call, unless this one made the filter. So the first add of a refill may
+ * get it: begin the refill again. */
 HIBLOOM_CHECKED hibloom_status hibloom_reopen(hibloom *filter);
 
 /* Opens or makes a filter whose spec is equal to that of `like`, seed included. So merge and compare work. */
@@ -333,7 +336,8 @@ typedef struct hibloom_item {
  * is full: one for the count, and those of the add once more. */
 HIBLOOM_CHECKED hibloom_status hibloom_add(hibloom *filter, const void *item, size_t len, bool *is_new);
 
-/* Whether an item may be in: false is certain. EINVAL: as hibloom_add. One round trip. */
+/* Whether an item may be in: false is certain. But after ELOST, and after hibloom_reopen made the filter, it counts once
+ * the filter is filled again: docs/failures.md, "Programs that only ask". EINVAL: as hibloom_add. One round trip. */
 HIBLOOM_CHECKED hibloom_status hibloom_contains(hibloom *filter, const void *item, size_t len, bool *found);
 
 /* Removes an item from a counting filter. was_in, which may be NULL: whether it may have been in; if not, nothing
@@ -346,7 +350,7 @@ HIBLOOM_CHECKED hibloom_status hibloom_remove(hibloom *filter, const void *item,
 /* The same for n items in order. is_new and was_in may be NULL; else they, and found, have room for n. An item that
  * comes twice is new once, unless an answer is lost. Answers are written only if the whole call is OK. With n = 0
  * nothing is sent, so OK says nothing about the filter. Round trips: as for one item, and one for each further 64 KB of
- * commands. In a growing filter an add begins anew behind each count. Large calls go by whole bitmaps where that costs
+ * commands. In a growing filter an add begins again after each count. Large calls go by whole bitmaps where that costs
  * the server less; docs/performance.md says when, and how much memory it takes. */
 HIBLOOM_CHECKED hibloom_status hibloom_add_many(hibloom *filter, const hibloom_item *items, size_t n, bool *is_new);
 HIBLOOM_CHECKED hibloom_status hibloom_contains_many(hibloom *filter, const hibloom_item *items, size_t n, bool *found);
@@ -406,7 +410,7 @@ HIBLOOM_CHECKED hibloom_status hibloom_clear(hibloom *filter);
 
 /* The filter is removed after `ms`; 0: never. Key 0 has `ms`; the others have a second more, and get it before. A call
  * that fails may hold for a part of the keys. If two clients call at once, keys may have either time; so it is beside
- * repair and growth. Call again then, behind a repair if a key is lost. ERANGE: more than 2^50.
+ * repair and growth. Call again then, after a repair if a key is lost. ERANGE: more than 2^50.
  * Round trips: one; of several keys two, and one for each 16 MB beyond the first. */
 HIBLOOM_CHECKED hibloom_status hibloom_expire(hibloom *filter, uint64_t ms);
 
@@ -430,8 +434,9 @@ HIBLOOM_CHECKED hibloom_status hibloom_repair(hibloom_store *store, const char *
  * text is NULL, or fits the new one. The filter takes over the time to live of the one that it replaces. Under a free
  * name it has none, whatever its own was. Adds that others make to the old one meanwhile are lost with it. On a
  * cluster all keys must have one slot: use a {tag}, or the names "seen" and "{seen}x"; else ENOTSUP. EMISMATCH:
- * something else is there. EBUSY: others change it. ENOTSUP: a bare bitmap; or one of the two is a window. Under its
- * own name the filter is only asked for. Round trips: those to open `name`, and one; with growth two more. */
+ * something else is there. ECORRUPT: the old one has lost a key: repair or drop it. EBUSY: others change it. ENOTSUP:
+ * a bare bitmap; or one of the two is a window. Under its own name the filter is only asked for. Round trips: those to
+ * open `name`, and one; with growth two more. */
 HIBLOOM_CHECKED hibloom_status hibloom_replace(hibloom *filter, const char *name);
 
 /* Called with the name of a filter, valid until it returns. It may use the store. False: enough. */
@@ -562,7 +567,7 @@ typedef struct hibloom_stats { /* since the store was made */
     uint64_t in_doubt;         /* commands sent again that may have been carried out, and bitmaps that a server lost */
     uint64_t guards_failed;    /* keys found to be others than those that were opened */
     uint64_t restarts;         /* servers found to be another run than before */
-    uint64_t items_near;       /* of `items`, those that cost no command: see hibloom_near_cache */
+    uint64_t items_near;       /* of `items`, those that cost no command, in calls that do not read whole bitmaps */
     uint64_t in_flight;        /* calls of an event loop whose done is still due; the option in_flight counts items */
 } hibloom_stats;
 
