@@ -10,14 +10,17 @@
  *   at least once   Ask, work, then add. A process that dies before the add leaves the work to the next one. Two that
  *                   ask at the same time both do it; so does one for a URL that comes twice in a batch. This is for
  *                   work that may be repeated and must not be missed, as fetching is.
- *   at most once    Add, and work on what is new. The add is a claim: exactly one process gets it. A process that dies
- *                   before its work is done leaves it undone for ever. This is for work that must not be repeated, as
- *                   sending a mail is. It is what "claim" does.
+ *   at most once    Add, and work on what is new. The add is a claim: exactly one process gets it, as long as no server
+ *                   forgets adds. A process that dies before its work is done leaves it undone for ever. This is for
+ *                   work that must not be repeated, as sending a mail is. It is what "claim" does.
+ *
+ * If the server has forgotten adds, or the filter is gone, "at least once" goes on, and does some work again. A claim
+ * fails then, and the program ends: what was claimed before could be new again. A program that starts later cannot
+ * know. So first add again what was claimed.
  *
  * With retry= a call goes on after a lost connection, and a claim whose answer was lost counts as new. So an item may
  * be worked on twice, and is never lost. If twice is worse than never, leave retry= out. If neither may be, keep a list
- * beside the filter: docs/failures.md says how. A claim that fails because a part of the filter was lost is made again.
- * Some items that it had put in are then new to nobody. */
+ * beside the filter: docs/failures.md says how. */
 #include <hibloom/hibloom.h>
 
 #include <stdio.h>
@@ -72,7 +75,7 @@ static hibloom_status work_at_least_once(hibloom *seen, const hibloom_item *urls
 static hibloom_status work_at_most_once(hibloom *seen, const hibloom_item *urls, size_t n)
 {
     bool is_new[BATCH];
-    const hibloom_status status = ask(seen, hibloom_add_many, urls, n, is_new);
+    const hibloom_status status = hibloom_add_many(seen, urls, n, is_new);
 
     for (size_t i = 0; status == HIBLOOM_OK && i < n; i++)
         if (is_new[i])
@@ -98,23 +101,31 @@ static hibloom_status crawl(hibloom *seen, bool claim)
     return status;
 }
 
+static void tell(hibloom_log_level level, const char *line, void *data)
+{
+    (void)data;
+    if (level == HIBLOOM_LOG_WARNING) /* main has the words of an error */
+        fprintf(stderr, "crawler: %s\n", line);
+}
+
 int main(int argc, char **argv)
 {
     const char *uri = argc > 1 ? argv[1] : "redis://127.0.0.1:6379?retry=10s";
     const char *name = argc > 2 ? argv[2] : "seen";
-    /* After a server forgot adds, the crawler goes on: URLs twice, rather than not at all. */
-    const char *const options[] = {"accept_restarts", "yes", "client_name", "crawler", NULL};
-    const hibloom_setup setup = {.size = sizeof setup, .options = options};
+    const bool claim = argc > 3 && strcmp(argv[3], "claim") == 0;
+    /* A server that forgot adds makes work be done again, which a claim must not. */
+    const char *const options[] = {"client_name", "crawler", "accept_restarts", claim ? "no" : "yes", NULL};
+    const hibloom_setup setup = {.size = sizeof setup, .options = options, .log = tell};
     hibloom_store *store;
     hibloom *seen = NULL;
 
     hibloom_status status = hibloom_connect(&store, uri, &setup);
     if (status == HIBLOOM_OK)
         status = hibloom_open(&seen, store, name, "capacity=10M error=0.001");
-    if (status == HIBLOOM_ECORRUPT && (status = hibloom_repair(store, name)) == HIBLOOM_OK)
+    if (!claim && status == HIBLOOM_ECORRUPT && (status = hibloom_repair(store, name)) == HIBLOOM_OK)
         status = hibloom_open(&seen, store, name, "capacity=10M error=0.001");
     if (status == HIBLOOM_OK)
-        status = crawl(seen, argc > 3 && strcmp(argv[3], "claim") == 0);
+        status = crawl(seen, claim);
     if (status != HIBLOOM_OK)
         fprintf(stderr, "crawler: %s: %s\n", hibloom_strerror(status), hibloom_store_error(store));
     hibloom_close(seen);
