@@ -3,16 +3,17 @@
  *
  *     cc -o shield shield.c $(pkg-config --cflags --libs hibloom sqlite3)
  *     sqlite3 shop.db 'CREATE TABLE goods(id TEXT PRIMARY KEY, name TEXT)'
- *     sqlite3 shop.db 'SELECT id FROM goods' | hibloom load goods -n 1M -p 0.01 --replace
+ *     sqlite3 shop.db 'SELECT id FROM goods' > ids && hibloom load goods -n 1M -p 0.01 --replace < ids
  *     ./shield 'redis://127.0.0.1?connect_timeout=500ms&command_timeout=500ms' goods shop.db < requests
  *
  * A request is a line. To "ID" the answer is its name, or "none"; "ID<TAB>NAME" stores it. The last line says how many
- * queries the filter saved. Two rules keep the answers right:
+ * queries the filter saved. Three rules keep the answers right:
  *
  *   reading  Only a "no" of the filter counts. Without a filter, or without its answer, the database answers: a shield
  *            that is down costs time, and no answers.
  *   storing  First into the filter, then into the database. So the filter has all that the database has. A process
- *            that dies in between leaves a wrong "maybe", which is harmless. */
+ *            that dies in between leaves a wrong "maybe", which is harmless.
+ *   rebuilding  From the SELECT to the end of the load nobody stores. The new filter would lack that, and say "none". */
 #define _POSIX_C_SOURCE 200809L /* for getline. NOLINT: POSIX has the name */
 #include <hibloom/hibloom.h>
 #include <sqlite3.h>
