@@ -304,7 +304,8 @@ public:
     void put(std::string_view item) { call(hibloom_add, item.data(), item.size(), nullptr); }
     void put_many(const items &all) { call(hibloom_add_many, all.data(), all.size(), nullptr); }
 
-    /* Many filters: {a.pair(item), b.pair(item), ...}. With `each` all failures are in it, and none is thrown. */
+    /* Many filters: {a.pair(item), b.pair(item), ...}. With `each` all failures are in it, and none is thrown.
+     * An answer whose `each` is not OK is true, and means nothing. */
     hibloom_pair pair(std::string_view item) const { return {get(), {item.data(), item.size()}}; }
     static answers add_pairs(const pairs &all, statuses *each = nullptr) { return ask(hibloom_add_pairs, all, each); }
     static answers contains_pairs(const pairs &all, statuses *each = nullptr)
@@ -378,7 +379,8 @@ private:
     }
     template <class Call> static answers ask(Call function, const pairs &all, statuses *each)
     {
-        const std::unique_ptr<bool[]> found(new bool[all.size()]());
+        const std::unique_ptr<bool[]> found(new bool[all.size()]);
+        std::fill_n(found.get(), all.size(), true);
         call_each(all.size(), each, all.empty() ? nullptr : hibloom_store_of(all[0].filter),
                   [&](hibloom_status *to) { return function(all.data(), all.size(), found.get(), to); });
         return answers(found.get(), found.get() + all.size());
