@@ -126,9 +126,10 @@ static const struct command commands[] = {
      "hibloom remove seen https://example.org/", OPTION_CRLF, SPEC_NEVER, 1, MANY, cmd_remove, true},
     {"load", "NAME [" STAYING_SYNOPSIS "] | -s SPEC] [--bare] [--replace] [--crlf]", "add millions of items at once",
      "Adds the lines of standard input to a filter in memory. At the end of the input it merges\n"
-     "that into NAME, which has none of the lines until then. For a few items, add is faster. If a\n"
-     "growing filter has items already, load sends the lines as add does. A sliding window takes\n"
-     "no load: use add.\n" MAKE_WORDS STAYING_HELP WHOLE_HELP BARE_HELP
+     "that into NAME, which has none of the lines until then. If there is no filter NAME, it is\n"
+     "created at the start, empty. If others ask it meanwhile, use --replace: then it appears with\n"
+     "all lines. For a few items, add is faster. If a growing filter has items already, load sends\n"
+     "the lines as add does. A sliding window takes no load: use add.\n" MAKE_WORDS STAYING_HELP WHOLE_HELP BARE_HELP
      "      --replace      makes a new filter of these lines alone. At the end it takes the place of\n"
      "                     NAME in one step. Until then look-ups use the old filter. Then the old\n"
      "                     one's open handles get EMISMATCH, and must open NAME again.\n"
@@ -165,7 +166,8 @@ static const struct command commands[] = {
      "filters, and keys that the user may not read.\n"
      "      --json         prints a JSON object for each filter, on a line, as info does\n"
      "      --prometheus   prints gauges of each filter, and totals, in the text format of\n"
-     "                     Prometheus. If the server fails, it prints none\n",
+     "                     Prometheus. If the server fails, it prints none\n"
+     "It exits 2 if the server fails, and if it cannot read a filter. Then it prints the others.\n",
      "hibloom list 'day:*'", OPTION_JSON | OPTION_PROMETHEUS, SPEC_NEVER, 0, 1, cmd_list, false},
     {"compare", "A B [--json]", "estimate what two filters have in common",
      "Estimates the number of items in A or in B, the number in both, and the second as a part of\n"
