@@ -5,7 +5,7 @@
 #include <xxhash.h>
 
 /* 0.7.3 compiles, too. But in 0.8 XXH3 became another hash, so a filter of the one would deny items of the other. */
-#if XXH_VERSION_NUMBER < 800
+#if defined XXH_VERSION_NUMBER && XXH_VERSION_NUMBER < 800
 #error "xxHash 0.8 or later is needed"
 #endif
 

@@ -70,7 +70,7 @@ static void a_filter_is_made_once_and_that_is_told(void **state)
 }
 
 /* With a crc that is right. */
-static void write_key(struct backend *b, const char *key, const char *text, char state, uint64_t id)
+static void write_key(struct backend *b, const char *key, const char *text, enum record_state state, uint64_t id)
 {
     struct record record = {
         .text_len = (uint32_t)strlen(text), .keys = 1, .bytes = 10, .generation = 1, .id = id, .state = state};

@@ -230,7 +230,7 @@ static void run_client(void *data)
     void (*const do_step)(struct client *, const struct step *) = p->client[c->id].loop ? step_async : step_blocking;
     const bool connected = make_store(c);
 
-    for (size_t i = 0; i < p->step_count && connected && !oracle_failed(); i++) {
+    for (size_t i = 0; i < p->step_count && connected && !world.healed && !oracle_failed(); i++) {
         const struct step rest = {.verb = VERB_SLEEP, .arg = p->pace > 0 ? plan_chance(p, i, p->pace) % p->pace : 0};
         if (p->steps[i].client != c->id)
             continue;
