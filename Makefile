@@ -264,9 +264,9 @@ check-sanitize:
 	@$(ON_ALL_CORES) check-programs benches $(SANITIZED) PASSED_OVER='$(NOT_SANITIZED:%=$(BUILD)-asan/tests/%)'
 
 # The programs of tests/redis on the simulated server, and those of tests/cluster that only move slots. It has no ACL,
-# replicas, hashes, lists, host names, statistics, or strings that another one sends it; and some end or
-# pause its process.
-NOT_SERVED := bulk connecting damage guard_cost list merge presets presets_changes replace tls
+# replicas, hashes, lists, host names, statistics, limit of memory, or strings that another one sends it; and some end
+# or pause its process.
+NOT_SERVED := bulk connecting damage guard_cost list many merge presets presets_changes replace tls
 check-served: all tests
 	@HIBLOOM_TEST_SERVER=$(abspath $(SIM))/serve $(RUN_TESTS) \
 	    $(BUILD)/tests/cluster/filter \
