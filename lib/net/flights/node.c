@@ -34,7 +34,7 @@ static bool goes(const struct node *node, const struct flight *flight)
 /* The oldest call need not be the first: it may have slept in a pause. */
 static void put_unwritten(const struct carrier *c, struct node *node, struct flight *flight)
 {
-    if (flight->call != NULL && !task_has_failed(flight->call->task))
+    if (flight->call != NULL)
         node->expires_ms = sooner(node->expires_ms, call_deadline(c, flight->call));
     flights_put(&node->unwritten, flight);
 }
