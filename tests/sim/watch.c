@@ -261,7 +261,8 @@ static void check_listed(const struct command_seen *seen, const char *number)
 
     for (const struct call *c = calls; c != NULL; c = c->next)
         repairs |= c->client == seen->client && c->verb == VERB_REPAIR;
-    if (!repairs && before < READER_LINKS && (grown[seen->client][name] >> before & 1) != 0)
+    /* Without its first root nothing is in use, and what was noted before may be of another link. */
+    if (!repairs && before < names[name].seen.links && (grown[seen->client][name] >> before & 1) != 0)
         oracle_fail("client %d lists another key of a link that is in use", seen->client);
 }
 
