@@ -60,7 +60,7 @@ hibloom_status hibloom_positions(const char *spec, const void *item, size_t len,
 
     if (status != HIBLOOM_OK)
         return status;
-    if (hash_table[own->hash].seeding == SEEDING_KEY && !own->seeded)
+    if (spec_lacks_seed(own))
         return HIBLOOM_EINVAL;
     if (room < own->hashes)
         return HIBLOOM_ERANGE;

@@ -26,10 +26,10 @@
  *
  * An add that wants no is_new need not go on: its item is found where it is.
  *
- * When it grows. A link grows once its items come to its capacity less 1/64 and eight, or less a quarter of a small one (limit_of).
- * Adders count them (BITCOUNT) before their first add. Each counts again after a part of what is missing. So many adders, too, hardly exceed the
- * capacity. Calls of one handle share a count, and each gets its part (sieve_may_make). A look-up writes only where a
- * server has forgotten that a link has grown.
+ * When it grows. A link grows once its items come to its capacity less 1/64 and eight, or less a quarter of a small
+ * one (limit_of). Adders count them (BITCOUNT) before their first add. Each counts again after a part of what is
+ * missing. So many adders, too, hardly exceed the capacity. Calls of one handle share a count, and each gets its part
+ * (sieve_may_make). A look-up writes only where a server has forgotten that a link has grown.
  *
  * When a server forgot that a link has grown (links.h). An add mends that before it adds, so that others find its
  * items, and again before it answers. A look-up mends it before it answers: it asks the links that it knows

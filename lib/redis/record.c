@@ -1,6 +1,5 @@
 /* record.c: the record behind the bits of a key. See record.h. */
 #include "redis/record.h"
-#include "hash/hash.h"
 #include "spec/spec.h"
 
 #include <inttypes.h>
@@ -89,8 +88,7 @@ static enum record_found read_text(const char *end, size_t len, struct record *r
     record->text[record->text_len] = '\0';
     if (strlen(record->text) == record->text_len && record->crc == record_crc(record, record->text))
         status = spec_adopt(&spec, record->text);
-    const bool lacks_seed = !spec.seeded && hash_table[spec.hash].seeding == SEEDING_KEY;
-    const bool fits = status == HIBLOOM_OK && spec.keys == KEYS_OWN && !lacks_seed &&
+    const bool fits = status == HIBLOOM_OK && spec.keys == KEYS_OWN && !spec_lacks_seed(&spec) &&
                       record->keys == spec_keys(&spec) && record->bytes == spec_bitmap_bytes(&spec);
     record->link = spec.link;
     record->chain = spec.chain;

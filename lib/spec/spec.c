@@ -170,13 +170,16 @@ void spec_copy(struct spec *out, const struct spec *in)
     memset((char *)out + bytes, 0, sizeof *out - bytes);
 }
 
+bool spec_lacks_seed(const struct spec *spec)
+{
+    return hash_table[spec->hash].seeding == SEEDING_KEY && !spec->seeded;
+}
+
 hibloom_status spec_draw_seed(struct spec *spec)
 {
-    const struct hash *hash = &hash_table[spec->hash];
-
-    if (hash->seeding != SEEDING_KEY || spec->seeded)
+    if (!spec_lacks_seed(spec))
         return HIBLOOM_OK;
-    if (getentropy(spec->seeds, hash->key_bytes) != 0)
+    if (getentropy(spec->seeds, hash_table[spec->hash].key_bytes) != 0)
         return HIBLOOM_EIO;
     spec->seeded = true;
     return HIBLOOM_OK;

@@ -170,7 +170,10 @@ size_t spec_bytes(const struct spec *spec);
 /* Reads these bytes alone, and fills the rest with zeros. They may overlap. */
 void spec_copy(struct spec *out, const struct spec *in);
 
-/* Draws the seed of a spec that wants one and has none. */
+/* Does its hash want a seed, and it has none? */
+bool spec_lacks_seed(const struct spec *);
+
+/* Draws the seed of a spec that lacks one. */
 hibloom_status spec_draw_seed(struct spec *spec);
 
 /* Its text may be shown then. Per-hash seeds stay: they are no secret. */

@@ -10,8 +10,8 @@
 
 /* ---- Deadlines ------------------------------------------------------------------------- */
 
-/* The first flight that a call waits for. Calls wait for what is before a greeting or a WAIT, and behind it, and not for these.
- * In a search for the locations all calls wait. On a loop they end by themselves (events_tick). */
+/* The first flight that a call waits for: no call waits for a greeting, or for a WAIT. In a search for the locations all
+ * calls wait. On a loop they end by themselves (events_tick). */
 static const struct flight *first_of(const struct carrier *c, const struct flights *flights)
 {
     const struct flight *flight = flights->first;

@@ -106,8 +106,8 @@ static hibloom_status ask(struct carrier *c, struct node *node, struct error *er
 }
 
 /* Has each waiting call used up its time? Each silent node takes a time-out. A node that is asked after the calls' time
- * would count as silent, too. A time-out is the first failure of a call. But if only those are known that the URI names, each
- * is asked. A check goes on: no call waits long for it. */
+ * would count as silent, too. A time-out is the first failure of a call. But if only those are known that the URI
+ * names, each is asked. A check goes on: no call waits long for it. */
 static bool is_over(struct carrier *c)
 {
     const bool knows_more = c->topology.clustered && topology_primaries(&c->topology) > 0;

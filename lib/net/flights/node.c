@@ -376,7 +376,8 @@ void node_take_greeting(struct carrier *c, struct node *node, struct flight *fli
     }
     if (node->role == NODE_PRIMARY && strcmp(node->run.history, g->run.history) != 0)
         topology_doubt_replicas(&c->topology, node);
-    const bool was_primary = node->run.history[0] != '\0' && !node->run.replica, restarted = take_run(c, node);
+    const bool was_primary = node->run.history[0] != '\0' && !node->run.replica;
+    const bool restarted = take_run(c, node);
     if (restarted)
         call_tell_all_restart(c, node);
     if (was_primary && g->run.replica && carrier_is_of_one(c)) /* the name in the URI may lead to its master by now */
