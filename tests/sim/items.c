@@ -189,8 +189,8 @@ static void check_new(const struct call *c, int item, unsigned is_new, bool firs
     struct name *n = &names[c->name];
     const uint32_t bit = 1u << item;
     const struct kind *kind = kind_of(c->name);
-    /* Else an item that was new may be new again, to this call or to others. */
-    const bool counts = !kind->window || windows_counts_until_us(c) > clock_of(c->name);
+    /* Else an item that was new may be new again, to this call or to others, also if the clock steps back. */
+    const bool counts = !kind->window || windows_counts_until_us(c) > n->latest_us;
 
     if (kind->bare || c->lives != n->lives || world.stale[c->client] ||
         (windows_depends_on_clocks(c->name) && world.plan->topology != STANDALONE) || n->seen.status != 0 ||
