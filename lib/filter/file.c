@@ -250,12 +250,11 @@ hibloom_status filter_file_rewind(struct filter_file *file)
  * nothing is refused. *exists: `old` is a file that will be replaced. */
 static hibloom_status find_target(struct filter_file *file, struct stat *old, bool *exists)
 {
-    *exists = realpath(file->path, file->target) != NULL;
-    if (*exists) {
-        if (stat(file->target, old) != 0)
-            return fail_system(file);
-        return S_ISREG(old->st_mode) ? HIBLOOM_OK : fail(file, HIBLOOM_EIO, "is not a regular file");
-    }
+    *exists = stat(file->path, old) == 0;
+    if (*exists && !S_ISREG(old->st_mode)) /* /dev/stdout leads to a pipe, which has no path */
+        return fail(file, HIBLOOM_EIO, "is not a regular file");
+    if (*exists)
+        return realpath(file->path, file->target) != NULL ? HIBLOOM_OK : fail_system(file);
     if (errno != ENOENT)
         return fail_system(file);
     if (lstat(file->path, old) == 0)
