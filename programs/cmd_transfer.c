@@ -62,9 +62,8 @@ static bool keep_stream(void)
     snprintf(path, sizeof path, "%s/hibloom-XXXXXX", dir != NULL && dir[0] != '\0' ? dir : "/tmp");
     const int file = mkostemp(path, O_CLOEXEC);
     if (file >= 0 && unlink(path) == 0 && (bytes = malloc(INPUT_READ_MAX)) != NULL)
-        while ((got = read(STDIN_FILENO, bytes, INPUT_READ_MAX)) > 0 || (got < 0 && errno == EINTR))
-            if (got > 0 && !write_whole(file, bytes, (size_t)got))
-                break;
+        while ((got = input_read(bytes, INPUT_READ_MAX)) > 0 && write_whole(file, bytes, (size_t)got))
+            ;
     const bool kept = got == 0 && dup2(file, STDIN_FILENO) == STDIN_FILENO;
     if (!kept)
         complain("restore: standard input could not be kept in a file: %s", strerror(errno));

@@ -132,8 +132,16 @@ static bool cut_last_line(struct input *in)
     return begun == in->used || append_line(in, in->buffer + begun, in->used - begun);
 }
 
-/* One read. One that a signal interrupts has read nothing, and is no failure. Nor is one of a file that others have made
- * non-blocking: it waits. */
+ssize_t input_read(char *out, size_t len)
+{
+    ssize_t got;
+
+    while ((got = read(STDIN_FILENO, out, len)) < 0 && (errno == EINTR || errno == EAGAIN))
+        if (errno == EAGAIN)
+            poll(&(struct pollfd){.fd = STDIN_FILENO, .events = POLLIN}, 1, -1);
+    return got;
+}
+
 static bool read_lines(struct input *in)
 {
     size_t room;
@@ -142,15 +150,11 @@ static bool read_lines(struct input *in)
     if (!make_room(in))
         return false;
     room = in->size - in->used;
-    got = read(STDIN_FILENO, in->buffer + in->used, room < INPUT_READ_MAX ? room : INPUT_READ_MAX);
+    got = input_read(in->buffer + in->used, room < INPUT_READ_MAX ? room : INPUT_READ_MAX);
     if (got > 0)
         return cut_lines(in, (size_t)got);
     if (got == 0)
         return cut_last_line(in);
-    if (errno == EAGAIN)
-        poll(&(struct pollfd){.fd = STDIN_FILENO, .events = POLLIN}, 1, -1);
-    if (errno == EINTR || errno == EAGAIN)
-        return true;
     complain("standard input: %s", strerror(errno));
     return false;
 }

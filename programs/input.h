@@ -4,6 +4,7 @@
 #define HIBLOOM_PROGRAM_INPUT_H
 
 #include <hibloom/hibloom.h>
+#include <sys/types.h>
 
 /* Bytes of one line at most, its newline not counted. */
 #ifndef INPUT_LINE_MAX
@@ -49,5 +50,8 @@ bool input_open(struct input *input, char **operands, size_t n, bool crlf);
 enum input_status input_next(struct input *input);
 
 void input_close(struct input *input);
+
+/* One read(2) of standard input. Neither a signal nor that others have made the file non-blocking ends it. */
+ssize_t input_read(char *out, size_t len);
 
 #endif

@@ -482,8 +482,9 @@ HIBLOOM_CHECKED hibloom_status hibloom_compare(hibloom *a, hibloom *b, hibloom_c
  * meanwhile may be missed. EIO: it could not be written; or `path` is no regular file. */
 HIBLOOM_CHECKED hibloom_status hibloom_save(hibloom *filter, const char *path);
 
-/* Writes the same bytes to a descriptor, which may be a pipe, and leaves it open. It must block. After a failure a part
- * was written, which hibloom_restore refuses. SIGPIPE, or EIO if that is ignored: the reader of the pipe has gone. */
+/* Writes the same bytes to a descriptor, which may be a pipe, and leaves it open. It waits for a full one, also where
+ * that is non-blocking. After a failure a part was written, which hibloom_restore refuses. SIGPIPE, or EIO if that is
+ * ignored: the reader of the pipe has gone. */
 HIBLOOM_CHECKED hibloom_status hibloom_save_fd(hibloom *filter, int fd);
 
 /* The union with the filter in a file; of counting filters the sum. The file is checked first, then merged. EIO: it

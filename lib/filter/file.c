@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,7 +67,9 @@ static hibloom_status write_all(struct filter_file *file, const void *bytes, siz
 {
     for (size_t done = 0; done < len;) {
         const ssize_t put = write(file->fd, (const unsigned char *)bytes + done, len - done);
-        if (put < 0 && errno != EINTR)
+        if (put < 0 && errno == EAGAIN) /* whoever shares a pipe has made it so */
+            poll(&(struct pollfd){.fd = file->fd, .events = POLLOUT}, 1, -1);
+        else if (put < 0 && errno != EINTR)
             return fail_system(file);
         done += put > 0 ? (size_t)put : 0;
     }
