@@ -377,9 +377,7 @@ static void hint_at_writing(const char *text, const char *words)
 
 void request_refuse_spec(const char *command, const char *text, const char *words)
 {
-    char without[SPEC_SIZE];
-
-    complain("%s: '%s': %s", command, spec_with(without, text, "seed", NULL), words);
+    complain("%s: %s", command, words);
     hint_at_writing(text, words);
 }
 
