@@ -98,12 +98,9 @@ static void put_positions(const struct positions *p, const hibloom_position *at,
 /* The library has no words for it: there is no store. */
 static void refuse_item(const struct positions *p, hibloom_status status)
 {
-    const char *hash = spec_value(p->spec, "hash");
-    const bool has_seed = strncmp(hash, "xxh3", 4) == 0 || strncmp(hash, "siphash", 7) == 0;
-
     if (spec_value(p->spec, "bits") == NULL)
         complain("positions: how large it is, its config in Redis says; give capacity= and error=");
-    else if (has_seed && spec_value(p->spec, "seed") == NULL)
+    else if (spec_wants_seed(p->spec))
         complain("positions: the spec has no seed=, and each filter draws its own: give that of the filter");
     else if (status == HIBLOOM_EINVAL && spec_value(p->spec, "codec") != NULL)
         complain("positions: an item is no valid UTF-8, and the program that fills this filter has texts only "

@@ -175,6 +175,16 @@ static void remove_unfilled(const struct session *s)
         complain("%s: may be incomplete: drop it before you do this again", s->name);
 }
 
+/* A filter draws a seed, so it never fits a bitmap that was attached without one. */
+static bool refuse_unseeded(const struct request *r, const char *path, const char *spec)
+{
+    const bool refused = (r->given & OPTION_BARE) == 0 && spec_wants_seed(spec);
+
+    if (refused)
+        complain("%s: has the bits of a bare bitmap without a seed: restore it with --bare -s SPEC", path);
+    return refused;
+}
+
 /* With --replace: a filter of the file's bits alone takes the place of the present one. */
 static int restore_aside(struct session *s, const struct request *r, const char *path, const char *spec)
 {
@@ -218,7 +228,8 @@ int cmd_restore(const struct request *r)
     struct session s;
     int result;
 
-    if ((is_stream(r) && !keep_stream()) || !read_spec(as_saved.spec, path) || !session_connect(&s, r))
+    if ((is_stream(r) && !keep_stream()) || !read_spec(as_saved.spec, path) ||
+        refuse_unseeded(r, path, as_saved.spec) || !session_connect(&s, r))
         return EXIT_TROUBLE;
     as_saved.has_spec = true;
     result = session_finish(&s, (r->given & OPTION_REPLACE) != 0 ? restore_aside(&s, r, path, as_saved.spec)

@@ -48,6 +48,13 @@ bool spec_differs_in_seed_only(const char *a, const char *b)
     return strcmp(spec_with(plain_a, a, "seed", NULL), spec_with(plain_b, b, "seed", NULL)) == 0;
 }
 
+bool spec_wants_seed(const char *spec)
+{
+    const char *hash = spec_value(spec, "hash");
+
+    return spec_value(spec, "seed") == NULL && (strncmp(hash, "xxh3", 4) == 0 || strncmp(hash, "siphash", 7) == 0);
+}
+
 const char *spec_kind(const char *spec)
 {
     return spec_value(spec, "counters") != NULL ? "counting"

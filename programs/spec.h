@@ -21,5 +21,6 @@ bool spec_differs_in_seed_only(const char *a, const char *b);
 const char *spec_kind(const char *spec);        /* in a word */
 uint64_t spec_filters(const char *spec);        /* a window has one for each slice and one more; else 1 */
 bool spec_has_empty_excluded(const char *spec); /* the empty item is never in */
+bool spec_wants_seed(const char *spec);         /* its hash takes seed=, and it has none */
 
 #endif
