@@ -467,7 +467,7 @@ install: all man
 	install -m 755 $(BUILD)/hibloom $(DESTDIR)$(PREFIX)/bin
 
 uninstall:
-	rm -rf $(DESTDIR)$(PREFIX)/include/hibloom $(DESTDIR)$(LIBDIR)/cmake/hibloom
+	rm -rf '$(DESTDIR)$(PREFIX)/include/hibloom' '$(DESTDIR)$(LIBDIR)/cmake/hibloom' # a blank in them makes no other path
 	rm -f $(DESTDIR)$(LIBDIR)/libhibloom.* $(DESTDIR)$(LIBDIR)/pkgconfig/hibloom.pc $(DESTDIR)$(PREFIX)/bin/hibloom
 	rm -f $(DESTDIR)$(MANDIR)/man1/hibloom.1 $(DESTDIR)$(MANDIR)/man3/hibloom.3 $(DESTDIR)$(MANDIR)/man3/hibloom_*.3 \
 	    $(DESTDIR)$(MANDIR)/man5/hibloom-spec.5 $(DESTDIR)$(BASH_COMPLETION)/hibloom $(DESTDIR)$(ZSH_COMPLETION)/_hibloom
