@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -96,10 +97,17 @@ bool output_close(void)
     return out.error == 0;
 }
 
+static void live_on(int signal)
+{
+    (void)signal;
+}
+
+/* If nobody reads it any more, that does not end the program: it may have made a filter that is to be removed again. */
 void complain(const char *format, ...)
 {
     char text[4096];
     va_list values;
+    void (*const before)(int) = signal(SIGPIPE, live_on);
 
     progress_erase();
     va_start(values, format);
@@ -108,4 +116,5 @@ void complain(const char *format, ...)
     output_make_plain(text);
     /* As one write, so that it does not mix with the words of another process. */
     fprintf(stderr, "hibloom: %s\n", text);
+    signal(SIGPIPE, before);
 }
