@@ -97,17 +97,12 @@ bool output_close(void)
     return out.error == 0;
 }
 
-static void live_on(int signal)
-{
-    (void)signal;
-}
-
-/* If nobody reads it any more, that does not end the program: it may have made a filter that is to be removed again. */
+/* If nobody reads it any more, the program goes on: it may have made a filter that is to be removed again. */
 void complain(const char *format, ...)
 {
     char text[4096];
     va_list values;
-    void (*const before)(int) = signal(SIGPIPE, live_on);
+    void (*const before)(int) = signal(SIGPIPE, SIG_IGN);
 
     progress_erase();
     va_start(values, format);
