@@ -81,10 +81,14 @@ hibloom_status filter_say(hibloom *filter, const struct request *wanted, const c
                                                 : error_set(&filter->store->error, HIBLOOM_ENOMEM, "out of memory");
 }
 
+/* LIKE: it has what the text says, and nothing else. */
+enum meant { FILTER, BARE, LIKE };
+
 /* A handle that is not open, and what its text says. It opens `again`, whose text that is, or goes to *out. */
 static hibloom_status open_filter(hibloom **out, hibloom *again, hibloom_store *store, const char *name,
-                                  const char *text, bool bare, const struct how *how)
+                                  const char *text, enum meant meant, const struct how *how)
 {
+    const bool bare = meant == BARE;
     struct request wanted AT_END(request_wipe) = {.said = 0};
     hibloom_status status = how_check(store, again, how, 0);
     hibloom *filter = status == HIBLOOM_OK ? filter_new(store, name, &status) : NULL;
@@ -94,6 +98,8 @@ static hibloom_status open_filter(hibloom **out, hibloom *again, hibloom_store *
     status = filter_want(store, name, &wanted, text, bare);
     if (again != NULL && wanted.create == CREATE_ONLY) /* the first call has made it */
         wanted.create = CREATE_YES;
+    if (meant == LIKE)
+        request_say_all(&wanted);
     if (status == HIBLOOM_OK)
         status = filter_say(filter, &wanted, text, bare);
     if (status != HIBLOOM_OK) {
@@ -107,24 +113,24 @@ static hibloom_status open_filter(hibloom **out, hibloom *again, hibloom_store *
 
 hibloom_status hibloom_open(hibloom **out, hibloom_store *store, const char *name, const char *spec)
 {
-    return open_filter(out, NULL, store, name, spec, false, WAITS(open));
+    return open_filter(out, NULL, store, name, spec, FILTER, WAITS(open));
 }
 
 hibloom_status hibloom_async_open(hibloom **out, hibloom_store *store, const char *name, const char *spec,
                                   hibloom_done_fn *done, void *data)
 {
-    return open_filter(out, NULL, store, name, spec, false, LATER(open));
+    return open_filter(out, NULL, store, name, spec, FILTER, LATER(open));
 }
 
 hibloom_status hibloom_attach(hibloom **out, hibloom_store *store, const char *name, const char *spec)
 {
-    return open_filter(out, NULL, store, name, spec, true, WAITS(attach));
+    return open_filter(out, NULL, store, name, spec, BARE, WAITS(attach));
 }
 
 hibloom_status hibloom_async_attach(hibloom **out, hibloom_store *store, const char *name, const char *spec,
                                     hibloom_done_fn *done, void *data)
 {
-    return open_filter(out, NULL, store, name, spec, true, LATER(attach));
+    return open_filter(out, NULL, store, name, spec, BARE, LATER(attach));
 }
 
 static hibloom_status open_like(hibloom **out, hibloom_store *store, const char *name, const hibloom *like,
@@ -134,7 +140,7 @@ static hibloom_status open_like(hibloom **out, hibloom_store *store, const char 
 
     if (*text == '\0')
         return error_set(&store->error, HIBLOOM_ENOMEM, "out of memory");
-    return open_filter(out, NULL, store, name, text, false, how);
+    return open_filter(out, NULL, store, name, text, LIKE, how);
 }
 
 hibloom_status hibloom_open_like(hibloom **out, hibloom_store *store, const char *name, const hibloom *like)
@@ -189,12 +195,19 @@ hibloom_status filter_take_over(hibloom *filter, hibloom *fresh)
     return status;
 }
 
+static hibloom_status reopen(hibloom *filter, const struct how *how)
+{
+    const enum meant meant = filter->bare ? BARE : FILTER;
+
+    return open_filter(NULL, filter, filter->store, filter->name, filter->text, meant, how);
+}
+
 hibloom_status hibloom_reopen(hibloom *filter)
 {
-    return open_filter(NULL, filter, filter->store, filter->name, filter->text, filter->bare, WAITS(reopen));
+    return reopen(filter, WAITS(reopen));
 }
 
 hibloom_status hibloom_async_reopen(hibloom *filter, hibloom_done_fn *done, void *data)
 {
-    return open_filter(NULL, filter, filter->store, filter->name, filter->text, filter->bare, LATER(reopen));
+    return reopen(filter, LATER(reopen));
 }

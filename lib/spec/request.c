@@ -88,6 +88,11 @@ hibloom_status request_read(struct request *out, const char *text, struct error 
     return status == HIBLOOM_OK ? take(out, &words) : status;
 }
 
+void request_say_all(struct request *out)
+{
+    out->said = ALL;
+}
+
 void request_exactly(struct request *out, const struct spec *spec)
 {
     memset(out, 0, sizeof *out);

@@ -29,6 +29,9 @@ static inline void request_wipe(struct request *request)
     explicit_bzero(request, sizeof *request);
 }
 
+/* What its text does not say must not be so, either. */
+void request_say_all(struct request *out);
+
 /* Exactly that filter. */
 void request_exactly(struct request *out, const struct spec *spec);
 
