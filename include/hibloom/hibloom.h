@@ -250,8 +250,9 @@ HIBLOOM_API void hibloom_store_free(hibloom_store *store);
  *   hibloom_clear                                  OK           nothing: it is the same filter, empty
  *   its server restarted or was replaced           ELOST, once  add again what may be missing, then go on
  *
- * Once a handle has met a lost segment, its adds to other keys fail, too, until hibloom_reopen. Look-ups there go on.
- * In a growing filter an add of an item that a whole link has may still be OK.
+ * Once a handle has met a lost segment, its adds to other keys of that link fail, too, until hibloom_reopen. Look-ups there
+ * go on, and so do adds to counting filters and windows. In a growing filter an add may still be OK: if a whole link has
+ * the item, or the newest link takes it.
  * The library does not notice altered bits, or an older copy that is put back by hand.
  *
  * Round trips are given for a filter of one link. Items are asked of all links of a growing filter or a window at once.
