@@ -309,6 +309,8 @@ static hibloom_status memory_on_links(hibloom *filter, enum links_goal goal, con
     if (goal == LINKS_REPAIR || goal == LINKS_DELETE)
         return repair_or_delete(filter, goal);
     const hibloom_status status = guard(filter);
+    if (status == HIBLOOM_ENOTFOUND && goal == LINKS_DROP && filter->bare) /* as in Redis */
+        return HIBLOOM_OK;
     if (status != HIBLOOM_OK)
         return status;
     if (goal == LINKS_COUNT)
