@@ -10,8 +10,7 @@ enum { ROUNDS = 9, SEGMENTS = 256, BATCH_MOST = 1000, ITEMS = 20 * BATCH_MOST };
 
 static const size_t batches[] = {10, 100, BATCH_MOST};
 static const struct {
-    const char *words;
-    const char *commands;
+    const char *words, *commands;
 } ways[] = {{"setbit", "setbit"}, {"bitfield", "bitfield"}};
 
 enum { WAYS = sizeof ways / sizeof *ways, BATCHES = sizeof batches / sizeof *batches };

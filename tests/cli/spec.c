@@ -208,8 +208,7 @@ static void plan_tables_the_choices_of_k_and_layout(void **state)
 /* Behind the table; the second one says what --prefer add makes. */
 static void plan_says_which_form_is_fast_for_which_stream(void **state)
 {
-    const char *said = plan("10M", "0.01", NULL);
-    const char *lines = strstr(said, "\n\nFor which stream:\n");
+    const char *said = plan("10M", "0.01", NULL), *lines = strstr(said, "\n\nFor which stream:\n");
 
     assert_non_null(lines);
     assert_non_null(strstr(lines, " classic, the default\n"));

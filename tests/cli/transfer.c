@@ -43,8 +43,7 @@ static void a_merge_with_a_wrong_name_or_spec_changes_nothing(void **state)
 static void a_copy_is_the_same_filter_elsewhere(void **state)
 {
     struct redis_server *server = redis_server_start(NULL);
-    const char *there = redis_server_uri(server);
-    const char *from = TEST_NAME, *to = TEST_NAME;
+    const char *there = redis_server_uri(server), *from = TEST_NAME, *to = TEST_NAME;
 
     assert_run("", 0, NULL, "", "add", from, SURE, "a", "b"); /* with a seed that was drawn */
     assert_run("", 0, "", "", "copy", from, to);

@@ -30,8 +30,7 @@ static const struct level {
 
 enum { LEVELS = sizeof levels / sizeof *levels };
 static const struct variant {
-    const char *spec;
-    const char *commands;
+    const char *spec, *commands;
 } variants[] = {
     {"bits=65536 hashes=4 seed=5eed", "setbit"},
     {"bits=65536 hashes=4 seed=5eed", "bitfield"},

@@ -178,9 +178,7 @@ static const char *write_refused(const struct node *node, unsigned flags, bool i
         return oom;
     if ((flags & WRITES) != 0 && node->replica)
         return "-READONLY You can't write against a read only replica.";
-    if ((flags & WRITES) != 0 && node->refuses.noreplicas)
-        return "-NOREPLICAS Not enough good replicas to write.";
-    return oom;
+    return (flags & WRITES) != 0 && node->refuses.noreplicas ? "-NOREPLICAS Not enough good replicas to write." : oom;
 }
 
 /* In Redis' order. */

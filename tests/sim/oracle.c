@@ -448,8 +448,7 @@ void oracle_end(struct call *c, hibloom_status status, const bool *answers, cons
     struct name *n = &names[c->name];
     struct call **at = &calls;
     const uint64_t took_ms = (net_now_us() - c->begun_us) / 1000;
-    const bool unclean = n->unclean;
-    const bool open_end = (status != HIBLOOM_OK && !loses_handle(status)) || c->doubtful;
+    const bool unclean = n->unclean, open_end = (status != HIBLOOM_OK && !loses_handle(status)) || c->doubtful;
 
     world_say("call %d of client %d ends: %s%s%s", c->ordinal, c->client, hibloom_strerror(status),
               status != HIBLOOM_OK ? ": " : "", status != HIBLOOM_OK ? text : "");

@@ -118,6 +118,16 @@ static struct slot_range *split(int slot)
     return ranges[i].from == slot && ranges[i].to == slot ? &ranges[i] : NULL;
 }
 
+/* The first slot of its server, in which no key is: a list asks a server by that. */
+static void first_goes_along(void)
+{
+    for (size_t i = 0; i < map.range_count; i++)
+        if (ranges[i].owner == move.from && ranges[i].from < ranges[i].to && split(ranges[i].from) != NULL) {
+            ranges[i].owner = move.to;
+            return;
+        }
+}
+
 static void end_move(void)
 {
     struct slot_range *range = move.slot >= 0 ? split(move.slot) : NULL;
@@ -128,6 +138,8 @@ static void end_move(void)
         moved[move.slot] = true;
         range->owner = move.to;
         range->migrating = range->importing = -1;
+        if (move.step_us % 2 == 0)
+            first_goes_along(); /* which moves the ranges */
         note_run();
         world_say("slot %d belongs to %d now", move.slot, move.to);
     }

@@ -39,8 +39,7 @@ struct proxy {
     bool serves;           /* a connection */
     _Atomic unsigned connections;
     unsigned drip_us;
-    const char *answer;
-    const char *replacement;
+    const char *answer, *replacement;
     uint64_t replace_first, replace_end; /* as flows[PROXY_REPLIES].values counts */
     _Atomic char replaced;               /* the type of the last one */
 };
@@ -204,8 +203,7 @@ static void *run(void *argument)
         proxy->connections++;
         proxy->serves = true; /* before it is taken from the listener: see proxy_wait_idle */
         pthread_mutex_unlock(&proxy->mutex);
-        int client = accept4(proxy->listener.fd, NULL, NULL, SOCK_CLOEXEC);
-        int server = connect_upstream(proxy);
+        int client = accept4(proxy->listener.fd, NULL, NULL, SOCK_CLOEXEC), server = connect_upstream(proxy);
 
         if (client >= 0 && server >= 0)
             converse(proxy, client, server);

@@ -48,8 +48,7 @@ struct call {
     /* Makes the call and gives its status. OK with a wrong answer fails the
      * test, and so does an answer written although the status is not OK. */
     hibloom_status (*run)(struct subject *subject);
-    bool adds;
-    bool reads_only;
+    bool adds, reads_only;
     bool on_handle; /* and so under its guard; the others go by name */
     bool undoes;    /* clear, drop, remove */
 };

@@ -52,8 +52,7 @@ static void layouts_and_commands_are_ranked_as_they_were_measured(void **state)
 {
     const struct spec classic = spec_with(LAYOUT_CLASSIC, 7), blocked = spec_with(LAYOUT_BLOCKED, 7);
     const struct spec partitioned = spec_with(LAYOUT_PARTITIONED, 7);
-    const struct rates setbit = rates_of(&classic, false);
-    const struct rates bitfield = rates_of(&classic, true);
+    const struct rates setbit = rates_of(&classic, false), bitfield = rates_of(&classic, true);
 
     assert_true(rates_of(&blocked, false).look_ups > 2 * setbit.look_ups);
     assert_true(rates_of(&blocked, true).look_ups > 1.5 * bitfield.look_ups);
