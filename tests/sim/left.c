@@ -86,18 +86,20 @@ static bool has_late_bits(int name)
 bool leaves_late_bits(const struct call *c, hibloom_status status, bool unclean)
 {
     const uint64_t harmless = 1u << FAULT_EXPIRE | 1u << FAULT_FLUSH | 1u << FAULT_PAUSE | 1u << FAULT_SLOW |
-                              1u << FAULT_PIECES | 1u << FAULT_MEET | 1u << FAULT_CUT_ANSWER | 1u << FAULT_CUT_BEFORE;
+                              1u << FAULT_PIECES | 1u << FAULT_MEET | 1u << FAULT_CUT_ANSWER | 1u << FAULT_CUT_BEFORE |
+                              1u << FAULT_DENY;
     const struct client_settings *settings = &world.plan->client[c->client];
     const bool timed = status == HIBLOOM_ETIMEDOUT && settings->deadline_ms != 0 && world.faults <= c->faults + 2 &&
                        !settings->loop && !c->by_pairs /* the time of one part is over on the connection of all */ &&
                        net_now_us() < c->begun_us + 1000 * (settings->deadline_ms + settings->timeout_ms);
+    const bool cut = status == HIBLOOM_EIO && world.faults <= c->faults + 3 && !settings->loop && !c->by_pairs;
     /* What takes them back has a command's time, too. That fault may hold it for longer, before the deadline. */
     const bool unanswered = status == HIBLOOM_ETIMEDOUT && world_had(FAULT_EXPIRE) && settings->retry_ms == 0 &&
                             net_now_us() < c->begun_us + 1000 * settings->deadline_ms;
 
     if (!is_add(c) || kind_of(c->name)->bare || unclean || unanswered || world.undo_lost ||
         (world.had & ~harmless) != 0 || world.plan->pieces /* some come behind what takes them back */ ||
-        (names[c->name].unclean && !timed))
+        (names[c->name].unclean && !timed && !cut))
         return false;
     for (const struct call *other = calls; other != NULL; other = other->next)
         if (other->name == c->name)
