@@ -110,8 +110,7 @@ static uint64_t width_of(const struct text_seen *t)
 
 static bool goes_together(const struct text_seen *t)
 {
-    bool chained = t->growth || t->window;
-    bool large = t->bits * width_of(t) > UINT64_C(1) << 27 && !t->partitioned;
+    bool chained = t->growth || t->window, large = t->bits * width_of(t) > UINT64_C(1) << 27 && !t->partitioned;
     if (t->bits == 0 || t->hashes == 0 || (t->blocked && t->bits % 512))
         return false;
     if (t->counters && (t->counters & (t->counters - 1) || t->counters == 1 || t->partitioned || t->blocked ||
