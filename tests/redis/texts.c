@@ -113,6 +113,11 @@ static void a_link_of_another_seed_is_damage(void **state)
     assert_fails(hibloom_open(&filter, b->store, name, NULL), HIBLOOM_ECORRUPT, b->store, "has another hash, seed");
     assert_ok(hibloom_drop_by_name(b->store, name), b->store);
     assert_int_equal(test_command(b->outside, "EXISTS %s", link), 0);
+    write_key(b, link, TEXT "0", RECORD_READY, 7); /* a filter of its own is in the way of one that is to grow */
+    assert_fails(hibloom_open(&filter, b->store, name, "capacity=9 error=0.01 growth=2"), HIBLOOM_EMISMATCH, b->store,
+                 "in the way of a growing one");
+    assert_int_equal(test_command(b->outside, "EXISTS %s", name), 0);
+    assert_ok(hibloom_drop_by_name(b->store, link), b->store);
 }
 
 int main(void)
