@@ -248,6 +248,7 @@ static unsigned char *take_flags(unsigned char *memory, size_t *used, size_t cou
 static size_t lay_out(struct walk *walk, const struct link *first, uint32_t k, bool answers, unsigned char *memory)
 {
     const size_t items = walk->pipeline_items, packs = most_packs(walk, first);
+    const size_t exchanges = walk_by_key(walk) ? walk->keys : packs;
     const bool spanning = spec_is_spanning(first->spec);
     const bool may_be_late = walk->encoding->sets && first->spec->window != 0;
     struct pipeline of = {.base = 0};
@@ -263,11 +264,11 @@ static size_t lay_out(struct walk *walk, const struct link *first, uint32_t k, b
         of.bits = take_array_of(memory, &used, has_one_item(walk) ? 0 : items * k, sizeof *of.bits);
         of.pack = take_array_of(memory, &used, packs, sizeof *of.pack);
         of.item = take_array_of(memory, &used, items, sizeof *of.item);
-        of.answers = take_array_of(memory, &used, walk->keys, sizeof *of.answers);
+        of.answers = take_array_of(memory, &used, exchanges, sizeof *of.answers);
         of.order = spanning ? take_array_of(memory, &used, items * k, sizeof *of.order) : NULL;
         of.from = spanning ? take_array_of(memory, &used, walk->keys + 1, sizeof *of.from) : NULL;
         of.known = take_array_of(memory, &used, items * k, 1);
-        of.proven = take_array_of(memory, &used, walk->keys, 1);
+        of.proven = take_array_of(memory, &used, exchanges, 1);
         if (memory != NULL)
             walk->pipelines[w] = of;
     }
