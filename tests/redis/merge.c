@@ -301,17 +301,6 @@ static void a_filter_that_is_being_removed_takes_no_part(void **state)
     }
 }
 
-static void a_filter_that_is_gone_gives_no_part(void **state)
-{
-    const char *text = "bits=96000000 hashes=3 seed=1";
-    hibloom *into = make(REDIS, "into", text, "a", 10), *from = make(REDIS, "from", text, "b", 1);
-
-    test_command(redis, "DEL from");
-    assert_fails(hibloom_merge(into, from), HIBLOOM_ENOTFOUND, into->store, "is not there");
-    drop(into);
-    hibloom_close(from);
-}
-
 static void a_bare_bitmap_takes_a_filter_and_keeps_what_is_others(void **state)
 {
     for (size_t t = 0; t < 2; t++)
@@ -346,7 +335,6 @@ int main(void)
         cmocka_unit_test_teardown(of_a_sparse_filter_only_the_parts_that_hold_bits_are_sent, served_leave_nothing),
         cmocka_unit_test_teardown(a_key_of_twelve_megabytes_goes_in_parts, served_leave_nothing),
         cmocka_unit_test_teardown(a_filter_that_is_being_removed_takes_no_part, served_leave_nothing),
-        cmocka_unit_test_teardown(a_filter_that_is_gone_gives_no_part, served_leave_nothing),
         cmocka_unit_test_teardown(a_bare_bitmap_takes_a_filter_and_keeps_what_is_others, served_leave_nothing),
         cmocka_unit_test_teardown(a_comparison_comes_within_a_few_per_cent, served_leave_nothing),
     };

@@ -397,7 +397,12 @@ static void check_found(const struct call *c, int item, bool found)
     const struct client_settings *settings = &world.plan->client[c->client];
 
     /* A server that forgot the growth is asked on: for a second by a reader, or as a handle knew it before. */
-    const uint64_t since = grew_apart(c->name) ? 1 : settings->from_replicas ? c->begun_us - 2000000 : UINT64_MAX;
+    const uint64_t opened_us = names[c->name].knew_us[c->client];
+    const bool knows = opened_us != 0 && c->begun_us >= opened_us && !settings->from_replicas;
+    const uint64_t since = knows                     ? opened_us
+                           : grew_apart(c->name)     ? 1
+                           : settings->from_replicas ? c->begun_us - 2000000
+                                                     : UINT64_MAX;
     const bool forgot = kind->growing && caused(CAUSE_LOSS, since);
     const bool old_near = settings->near > 0 &&
                           (settings->from_replicas || copy_came_back() || world_had(FAULT_ISOLATE)) &&

@@ -80,7 +80,8 @@ struct name {
     uint64_t grown_us;     /* when the latest call that let it grow ended */
 
     /* ---- told.c ---- */
-    uint64_t created; /* the root of which a client was told that it has made it */
+    uint64_t created;          /* the root of which a client was told that it has made it */
+    uint64_t knew_us[CLIENTS]; /* since then its handle knows a link of which no root told; 0: not noted */
 
     /* ---- watch.c ---- */
     uint64_t broke[CLIENTS];     /* the root that a call has failed of, since of its first link */

@@ -45,6 +45,7 @@ struct call {
     bool handle_met;         /* that root was there at a moment of the call */
     bool handle_gone;        /* and was not for long, as it began */
     int raw_at_begin;        /* the status that an open had to give */
+    bool forgotten;          /* a link is ready of which no root told as it began */
     bool doubtful;           /* something was sent again */
     bool refused;            /* a guard of an add was, by a server that is busy: so are the bits in front of it */
     bool canceled;           /* its filter was closed meanwhile */

@@ -28,6 +28,7 @@ static struct counted count(int name)
 
 void told_begin(struct call *c)
 {
+    c->forgotten = names[c->name].seen.lingering > 0;
     if (c->verb == VERB_INFO || c->verb == VERB_COMPARE)
         c->counted = count(c->name);
     for (int i = 0; i < (int)world.plan->names && c->verb == VERB_LIST; i++) {
@@ -117,8 +118,20 @@ static void check_created(const struct call *c, bool unclean)
     n->created = oracle_root(c->name);
 }
 
+/* A root may forget its growth on a failover. Who opens the filter looks one link further (docs/format.md, 15). */
+static void note_opened(const struct call *c)
+{
+    struct name *n = &names[c->name];
+    const bool knows = c->forgotten && c->raw_at_begin == 0 && n->seen.status == 0 && c->lives == n->lives &&
+                       !world.stale[c->client] && !caused(CAUSE_LOSS, c->begun_us);
+
+    n->knew_us[c->client] = knows ? net_now_us() : 0;
+}
+
 void told_check(const struct call *c, bool unclean)
 {
+    if (c->verb == VERB_OPEN)
+        note_opened(c);
     if (c->verb == VERB_INFO && is_counted(c))
         check_info(c);
     if (c->verb == VERB_COMPARE && is_counted(c))
