@@ -111,6 +111,7 @@ static void prepare(struct running *r, const struct step *step)
                                        .arg = step->arg,
                                        .by_pairs = r->by_pairs,
                                        .told = &r->told,
+                                       .runs = stats_of(c).restarts,
                                        .handle = h->root};
         memcpy(r->calls[part].ids, h->ids, sizeof h->ids);
         find_source(c, &r->calls[part]);
@@ -166,10 +167,15 @@ static void begin(struct running *r, const struct step *step)
 static void note_told(struct client *c, const struct call *call, hibloom_status status)
 {
     const uint64_t runs = stats_of(c).restarts;
-    struct handle *h = &c->handles[call->name];
+    struct handle *h = &c->handles[call->name], *other = call->from_own ? &c->handles[call->from - 1] : h;
 
     if (!needs_handle(call->verb) || status != HIBLOOM_ELOST || merges_here(call) ||
-        call->from != 0 /* the other handle may be told */)
+        (call->from != 0 && !call->from_own) /* the other handle may be told */)
+        return;
+    if (call->begun_us >= h->told_us && runs <= h->told_runs && runs <= other->told_runs)
+        fail_call(call, "its handle of '%s' is told again of %d other runs", oracle_name(call->name), (int)runs);
+    h->told_runs = other->told_runs = call->runs; /* a merge tells both */
+    if (call->from != 0)
         return;
     if (call->begun_us >= h->told_us && ++h->told > runs)
         fail_call(call, "its handle of '%s' is told %d times of %d other runs of servers", oracle_name(call->name),

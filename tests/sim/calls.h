@@ -14,6 +14,7 @@ struct handle {
     uint64_t root; /* its id; 0: not known */
     uint64_t ids[CALL_KEYS];
     uint64_t told, told_us; /* ELOST, so many times; and the last time */
+    uint64_t told_runs;     /* other runs that its store knew as the call began that was told last */
     bool failed;            /* its last call has */
 };
 

@@ -51,6 +51,7 @@ struct call {
     bool canceled;           /* its filter was closed meanwhile */
     const char *text;        /* the words of its failure */
     unsigned parts;          /* of imports that were there as it began */
+    uint64_t runs;           /* other ones that its store had met as it began */
     uint64_t run;            /* of the root's server, as it began */
     uint64_t met_run;        /* the same, if its client had met that run by then; else 0 */
     bool knew_run;           /* and whether server 0 had told its client of that */
