@@ -107,12 +107,6 @@ static bool must_be_protocol_error(const struct trial *trial)
     return trial->status == HIBLOOM_EPROTO && hibloom_store_error(trial->subject->store)[0] != '\0';
 }
 
-/* The time to live, of the three things that get_info asks: any number may be one. */
-static bool is_time_to_live(const struct trial *trial)
-{
-    return strcmp(trial->call->name, "get_info") == 0 && trial->reply % 3 == 1;
-}
-
 /* Where the type is right by chance, the contents are still nothing that is stored, and so no answer either. Only what
  * changes whole keys need not mind them, and opening may look again. */
 static bool must_be_of_its_type(const struct trial *trial)
@@ -122,7 +116,8 @@ static bool must_be_of_its_type(const struct trial *trial)
     if (!trial->same_type)
         return must_be_protocol_error(trial);
     return trial->status != HIBLOOM_OK || !(call->adds || (call->reads_only && call->on_handle)) ||
-           is_time_to_live(trial);
+           /* the time to live, of the three things that get_info asks: any number may be one */
+           (strcmp(call->name, "get_info") == 0 && trial->reply % 3 == 1);
 }
 
 static void what_is_no_reply_is_a_protocol_error(void **state)

@@ -9,11 +9,6 @@ enum kind { CLUSTER, SENTINEL, GREETING, KINDS };
 
 #define ANSWERS_MAX 64u /* of one input, since each slot map is 16,384 slots to look at */
 
-static void require_text(const redisReply *reply)
-{
-    REQUIRE(reply->str != NULL && reply->str[reply->len] == '\0');
-}
-
 static void require_nodes(const struct topology *t)
 {
     REQUIRE(t->count >= 1 && t->count <= NODES_MAX);
@@ -71,7 +66,7 @@ static void take_cluster(struct topology *t, const redisReply *reply)
     REQUIRE(before != NULL);
     memcpy(before, t->slots, KEYS_SLOTS * sizeof *before);
     if (reply->type == REDIS_REPLY_ERROR || reply->type == REDIS_REPLY_STATUS) {
-        require_text(reply);
+        REQUIRE(reply->str != NULL && reply->str[reply->len] == '\0');
         struct node *to = topology_redirect(t, asked, reply->str, &(bool){false});
         if (to != NULL) {
             REQUIRE(to->port <= UINT16_MAX && t->nodes[to->number] == to);

@@ -49,11 +49,7 @@ static size_t below(size_t bound)
 }
 
 #define ANY_OF(...) \
-    any_of((const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
-static const char *any_of(const char *const *texts, size_t count)
-{
-    return texts[below(count)];
-}
+    ((const char *const[]){__VA_ARGS__})[below(sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))]
 
 /* ---- Arguments -------------------------------------------------------------------------------- */
 
