@@ -88,8 +88,9 @@ bool has_cause(const struct call *c, hibloom_status status)
                world.plan->topology != SENTINEL || s->loop || s->min_replicas || c->times != 1 || kind->growing ||
                (world.plan->latency_us > 300 && s->deadline_ms < 3000) || world_had(FAULT_PIECES);
     case HIBLOOM_EUNAVAILABLE:
-        if (strstr(c->text, "MASTERDOWN") != NULL && c->verb == VERB_LOOK && s->deadline_ms == 0 &&
-            !caused(CAUSE_LOSS, 1) /* the primary answers for a replica that refuses (docs/cluster.md) */)
+        if ((strstr(c->text, "MASTERDOWN") != NULL && c->verb == VERB_LOOK && s->deadline_ms == 0 &&
+             !caused(CAUSE_LOSS, 1) /* the primary answers for a replica that refuses (docs/cluster.md) */) ||
+            (strstr(c->text, "replicas with the write:") != NULL && world.few_us[c->client] < c->begun_us))
             return false;
         return busy || (s->min_replicas > 0 && (kind->growing || (1u << c->verb & ONLY_ASKS) == 0)) ||
                (caused(CAUSE_DENIAL, since) && caused(CAUSE_SLOTS, since)) ||    /* ASKING is denied */

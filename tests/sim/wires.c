@@ -203,6 +203,8 @@ static bool answer_wait(struct wire *wire)
         return false;
     }
     wire->session.waits = false;
+    if (!demoted && n < wire->session.wait_replicas)
+        world.few_us[wire->client] = net_now_us();
     const int len = demoted ? snprintf(reply, sizeof reply, "-UNBLOCKED force unblock from blocking operation\r\n")
                             : snprintf(reply, sizeof reply, ":%d\r\n", n);
     if (!wire->mute && wire->conn != NULL)

@@ -45,6 +45,7 @@ struct world {
     uint64_t named_us[CLIENTS];      /* when a Sentinel has named the present master to it last */
     uint64_t deposed_us[CLIENTS];    /* and when one that the client took for a primary, and is a replica, */
     uint64_t heir_us[CLIENTS];       /* to one of which nothing has told the client */
+    uint64_t few_us[CLIENTS];        /* when a WAIT has told it last of too few replicas */
     bool root_went;                  /* it was altered, or all was flushed: its other keys may stay */
     bool undo_lost;                  /* so its bits stay */
     uint64_t undone_us;              /* when the last one was carried out */
