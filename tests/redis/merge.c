@@ -281,26 +281,6 @@ static void a_key_of_twelve_megabytes_goes_in_parts(void **state)
 }
 
 /* Its root says so (docs/format.md, 10), and the script that takes a part reads that. One that is empty goes in parts, too. */
-static void a_filter_that_is_being_removed_takes_no_part(void **state)
-{
-    static const struct {
-        const char *text;
-        size_t items;
-    } cases[] = {{"bits=96000000 hashes=3 seed=1", 1}, {"bits=1000 hashes=3 seed=1", 0}};
-
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        hibloom *into = make(REDIS, "into", cases[i].text, "a", 10),
-                *from = make(MEMORY, "from", cases[i].text, "b", cases[i].items);
-
-        test_command(redis, "SETRANGE into %lld x", test_command(redis, "STRLEN into") - 92 + 37);
-        const long long before = test_command(redis, "BITCOUNT into");
-        assert_fails(hibloom_merge(into, from), HIBLOOM_ENOTFOUND, into->store, "is being removed");
-        assert_int_equal(test_command(redis, "BITCOUNT into"), before);
-        drop(into);
-        drop(from);
-    }
-}
-
 static void a_bare_bitmap_takes_a_filter_and_keeps_what_is_others(void **state)
 {
     for (size_t t = 0; t < 2; t++)
@@ -334,7 +314,6 @@ int main(void)
         cmocka_unit_test_teardown(what_is_empty_is_not_sent, served_leave_nothing),
         cmocka_unit_test_teardown(of_a_sparse_filter_only_the_parts_that_hold_bits_are_sent, served_leave_nothing),
         cmocka_unit_test_teardown(a_key_of_twelve_megabytes_goes_in_parts, served_leave_nothing),
-        cmocka_unit_test_teardown(a_filter_that_is_being_removed_takes_no_part, served_leave_nothing),
         cmocka_unit_test_teardown(a_bare_bitmap_takes_a_filter_and_keeps_what_is_others, served_leave_nothing),
         cmocka_unit_test_teardown(a_comparison_comes_within_a_few_per_cent, served_leave_nothing),
     };
