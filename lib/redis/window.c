@@ -32,10 +32,11 @@ static uint64_t current_period(const struct sieve *s)
 
     for (uint32_t i = 0; i < redis_links(s->filter); i++) {
         const struct link *slice = redis_link(s->filter, i);
-        for (uint32_t key = 0; key < slice->count; key++) {
-            const uint64_t period = period_of_epoch(slice->spec, slice->keys[key].epoch);
-            newest = period > newest ? period : newest;
-        }
+        uint64_t epoch = 0;
+        for (uint32_t key = 0; key < slice->count; key++)
+            epoch = slice->keys[key].epoch > epoch ? slice->keys[key].epoch : epoch;
+        const uint64_t period = period_of_epoch(slice->spec, epoch); /* the newest key's, since it grows with epochs */
+        newest = period > newest ? period : newest;
     }
     return newest;
 }
