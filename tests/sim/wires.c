@@ -371,10 +371,11 @@ static void note_reply(struct wire *wire, const struct command_seen *seen, struc
     const bool refused = begins_with(reply, "-") || demoted;
     if (refused)
         note(begins_with(reply, "-NOPERM") ? CAUSE_DENIAL : CAUSE_REFUSAL);
-    /* The heir of a server that is cut off has the bits, and does not hear of it. */
+    /* The heir of a server that is cut off has the bits, and does not hear of it. Without UNLINK zeros stay. */
     const bool undoes = strcmp(seen->place, "EVAL.undo") == 0;
+    const bool leaves = seen->denied != NULL && strcmp(seen->denied, "unlink") == 0;
     world.undone_us = undoes ? net_now_us() : world.undone_us;
-    world.undo_lost |= undoes && (refused || servers[wire->server].isolated);
+    world.undo_lost |= undoes && (refused || leaves || servers[wire->server].isolated);
 }
 
 static void send_reply(struct wire *wire, struct blob reply)
