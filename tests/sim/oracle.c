@@ -414,8 +414,14 @@ static bool gives_up(const struct call *c, hibloom_status status, uint64_t took_
                           world.faults == c->faults && world.held_us == c->held_us && world.take_overs == 1 &&
                           !caused(CAUSE_RESTART, c->begun_us);
 
-    return c->verb <= VERB_LOOK && (took_ms + 1 < s->retry_ms || in_peace) && s->deadline_ms == 0 && c->times == 1 &&
-           !c->by_pairs && world.starved_us[c->client] == 0 && strstr(text, "random") == NULL &&
+    /* A hole of the map is over: the next map has a server for the slot (hibloom.h, Retries). */
+    const bool has_server = s->retry_ms >= 3000 && s->timeout_ms <= 500 &&
+                            strstr(text, "no node of the cluster") != NULL &&
+                            world.filled_us < net_now_us() - 2000000 && !world_had(FAULT_ISOLATE) &&
+                            !caused(CAUSE_CONNECTION, world.filled_us) && !caused(CAUSE_DENIAL, world.filled_us);
+
+    return c->verb <= VERB_LOOK && (took_ms + 1 < s->retry_ms || in_peace || has_server) && s->deadline_ms == 0 &&
+           c->times == 1 && !c->by_pairs && world.starved_us[c->client] == 0 && strstr(text, "random") == NULL &&
            strstr(text, "being closed") == NULL /* its own done has closed the handle: the words are of that */ &&
            /* a look-up that would have to mend a link on a server that takes no writes */
            (c->verb != VERB_LOOK || !kind_of(c->name)->growing || strstr(text, "READONLY") == NULL) &&

@@ -57,6 +57,7 @@ static void fill_holes(void *unused)
 {
     for (size_t i = 0; i < map.range_count; i++)
         ranges[i].owner = owner_of_slot(ranges[i].from);
+    world.filled_us = world.filled_us == UINT64_MAX ? net_now_us() : world.filled_us;
 }
 
 void slots_lose(int owner, uint64_t us)
@@ -66,6 +67,7 @@ void slots_lose(int owner, uint64_t us)
     world_say("for %d ms nobody serves the slots of %d", (int)(us / 1000), owner);
     note(CAUSE_REFUSAL);
     world.held_us += us;
+    world.filled_us = UINT64_MAX;
     net_at(net_now_us() + us, fill_holes, NULL);
 }
 

@@ -36,6 +36,7 @@ struct world {
     uint64_t struck[CLIENTS];    /* faults that made a client wait: at its own commands, and servers that are silent */
     bool times_altered;          /* a stranger has set the time to live of a key that is no root */
     uint64_t rejoined_us;        /* when a server became a replica last */
+    uint64_t filled_us;          /* the end of the last hole of the map; UINT64_MAX: there is one, 0: there was none */
     uint64_t paused_us[CLIENTS];
     unsigned starves[CLIENTS]; /* at the so-manyth allocation of the library there is no memory; 0: there is */
     int misses[CLIENTS];       /* the so-manyth system call fails; below 0: of those that are rare; 0: none does */
