@@ -9,7 +9,9 @@
 /* What strangers put in the place of keys: more zeros than a filter here has bits, or words. */
 static const char zeros[3000];
 static char words[sizeof zeros];
-static const struct blob strangers[] = {{"somebody's", 10}, {zeros, sizeof zeros}, {words, sizeof words}};
+static const char filter[sizeof zeros] = {[sizeof zeros - 8] = 'h', 'i', 'b', 'l', 'o', 'o', 'm', '1'};
+static const struct blob strangers[] = {
+    {"somebody's", 10}, {zeros, sizeof zeros}, {words, sizeof words}, {filter, sizeof filter}};
 enum { STRANGERS = sizeof strangers / sizeof *strangers };
 
 /* ---- Strangers ---- */
@@ -49,6 +51,7 @@ static void put_aside(int server, struct blob key, uint64_t how)
 
 static void stranger(int server, struct blob key, uint64_t arg)
 {
+    size_t which = is_temporary(key) ? 0 : (arg >> 20) % (STRANGERS - 1);
     char ms[24];
 
     oracle_before();
@@ -60,7 +63,8 @@ static void stranger(int server, struct blob key, uint64_t arg)
     case 0:
     case 1: DO(server, blob_of("DEL"), key); break;
     case 2: /* of bits of a temporary key nothing shows whose they are, but their length */
-        DO(server, blob_of("SET"), key, strangers[is_temporary(key) ? 0 : (arg >> 20) % STRANGERS]);
+        which += which == 2 && plan_kind(world.plan, *key.bytes != *oracle_name(0))->bare;
+        DO(server, blob_of("SET"), key, strangers[which]);
         break;
     case 3: DO(server, blob_of("PEXPIRE"), key, blob_of(ms)); break;
     case 4: DO(server, blob_of("PERSIST"), key); break;

@@ -191,6 +191,10 @@ void note_call(struct call *c)
     if (kind_of(c->name)->bare) {
         const struct blob *string = world_fetch(NULL, blob_of(oracle_name(c->name)));
         const size_t bytes = string != NULL ? string->len : 0;
+        struct record_seen record = {.is_record = false};
+        if (string != NULL)
+            reader_record(*string, &record);
+        c->displaced &= record.is_record || record.is_damaged;
         c->shortest = bytes < c->shortest ? bytes : c->shortest;
         c->longest = bytes > c->longest ? bytes : c->longest;
     }

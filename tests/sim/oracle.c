@@ -278,6 +278,8 @@ static void check_length(const struct call *c, hibloom_status status)
         *shown = 0;
     if (!asks(c) || world.stale[c->client] || world.plan->client[c->client].from_replicas)
         return;
+    if (c->displaced && world.plan->client[c->client].near < 2)
+        fail_call(c, "OK, but '%s' is a filter with a spec by now", oracle_name(c->name));
     if (c->longest < *shown)
         fail_call(c, "OK, but '%s' has %zu bytes, and its handle has seen %zu", oracle_name(c->name), c->longest,
                   *shown);
@@ -304,6 +306,7 @@ void oracle_begin(struct call *c)
     c->paused_us = world.paused_us[c->client];
     c->begun_clock_us = clock_of(c->name);
     c->shortest = SIZE_MAX;
+    c->displaced = kind_of(c->name)->bare;
     note_call(c);
     c->bytes_at_begin = c->longest;
     c->had_at_begin = c->had;

@@ -88,6 +88,7 @@ struct call {
     uint64_t roots[NAMES];  /* 0: there was none; UINT64_MAX: it was not whole */
     /* The bytes of a bare bitmap at moments of the call. */
     size_t shortest, longest, bytes_at_begin;
+    bool displaced; /* a filter with a spec stood in its place at each of them */
 };
 
 void oracle_begin_world(void);
