@@ -412,19 +412,20 @@ static void check_connects(const struct call *c)
 static bool gives_up(const struct call *c, hibloom_status status, uint64_t took_ms, const char *text)
 {
     const struct client_settings *s = &world.plan->client[c->client];
+    const uint64_t now = net_now_us(), since = now > 2500000 ? now - 2500000 : 0;
+    const uint64_t swift = 1u << FAULT_FAILOVER | 1u << FAULT_MOVE | 1u << FAULT_PIECES | 1u << FAULT_REFUSE;
+    const bool patient = s->retry_ms >= 3000 && s->timeout_ms <= 500 && s->min_replicas == 0;
     /* The one that took over before is found in time, by all who know two servers. */
-    const bool in_peace = s->retry_ms >= 3000 && s->timeout_ms <= 500 && s->min_replicas == 0 && !world.plan->holes &&
-                          world.faults == c->faults && world.held_us == c->held_us && world.take_overs == 1 &&
-                          !caused(CAUSE_RESTART, c->begun_us);
+    const bool in_peace = !world.plan->holes && world.faults == c->faults && world.held_us == c->held_us &&
+                          world.take_overs == 1 && !caused(CAUSE_RESTART, c->begun_us);
+    /* An heir, or a server for a slot that had none, is there for a while, and every map names it. */
+    const bool has_server = (world.had & ~swift) == 0 && world.filled_us <= since && !caused(CAUSE_RESTART, since) &&
+                            !caused(CAUSE_REFUSAL, since) &&
+                            (!world.plan->holes || strstr(text, "no node of") != NULL) /* it may know one only */;
 
-    /* A hole of the map is over: the next map has a server for the slot (hibloom.h, Retries). */
-    const bool has_server = s->retry_ms >= 3000 && s->timeout_ms <= 500 &&
-                            strstr(text, "no node of the cluster") != NULL &&
-                            world.filled_us < net_now_us() - 2000000 && !world_had(FAULT_ISOLATE) &&
-                            !caused(CAUSE_CONNECTION, world.filled_us) && !caused(CAUSE_DENIAL, world.filled_us);
-
-    return c->verb <= VERB_LOOK && (took_ms + 1 < s->retry_ms || in_peace || has_server) && s->deadline_ms == 0 &&
-           c->times == 1 && !c->by_pairs && world.starved_us[c->client] == 0 && strstr(text, "random") == NULL &&
+    return c->verb <= VERB_LOOK && (took_ms + 1 < s->retry_ms || (patient && (in_peace || has_server))) &&
+           s->deadline_ms == 0 && c->times == 1 && !c->by_pairs && world.starved_us[c->client] == 0 &&
+           strstr(text, "random") == NULL &&
            strstr(text, "being closed") == NULL /* its own done has closed the handle: the words are of that */ &&
            /* a look-up that would have to mend a link on a server that takes no writes */
            (c->verb != VERB_LOOK || !kind_of(c->name)->growing || strstr(text, "READONLY") == NULL) &&
