@@ -360,6 +360,8 @@ static void note_reply(struct wire *wire, const struct command_seen *seen, struc
         check_read_only(wire);
     if (begins_with(reply, "-MOVED") || begins_with(reply, "-ASK")) {
         world.redirected_us[wire->client] = net_now_us();
+        if (servers[wire->server].primary >= 0 && world.take_overs == 0 && !wire->session.readonly)
+            oracle_fail("client %d asks replica %d, and has not said READONLY", wire->client, wire->server);
         if (begins_with(reply, "-MOVED") && servers[wire->server].primary >= 0 && !wire->knew) {
             world.deposed_us[wire->client] = net_now_us();
             if ((met[wire->client].mapped >> slots_owner(seen->key) & 1) == 0)
