@@ -92,6 +92,7 @@ struct name {
 
     /* ---- oracle.c ---- */
     uint64_t run[CLIENTS];     /* of the root's server, of which the client's handle knows; 0: not known */
+    uint64_t run_us[CLIENTS];  /* when the call began that has shown it last */
     uint64_t owed[CLIENTS];    /* an add went on over that one, so the next call tells, */
     uint64_t owed_us[CLIENTS]; /* of those that begin behind the end of that add */
     uint32_t lost[CLIENTS];    /* items that servers have lost, of which the client's handle was not told; */

@@ -259,12 +259,14 @@ static void check_told(const struct call *c, hibloom_status status)
                      (world.connects_most[c->client] == 0 &&
                       (world.plan->topology != STANDALONE || world_must_have_told(c->begun_us, c->held_us)));
     if (other && now == c->run && met && !s->accept_restarts && !s->from_replicas && s->near < 2 &&
-        !caused(CAUSE_SLOTS, 1) && !caused(CAUSE_DENIAL, 1) && !has_another(c, false) &&
+        !caused(CAUSE_SLOTS, n->run_us[c->client]) && !caused(CAUSE_DENIAL, 1) && !has_another(c, false) &&
         !(world.plan->topology == CLUSTER && (has_several_keys(c->name) || kind_of(c->name)->growing)))
         fail_call(c, "OK, but its handle of '%s' was not told that the server is another run %lx, not %lx",
                   oracle_name(c->name), c->run, *known);
-    if (now == c->run)
+    if (now == c->run) {
         *known = now;
+        n->run_us[c->client] = c->begun_us;
+    }
 }
 
 /* Until a clear or another attach, a bare bitmap that is shorter than its handle has seen it fails calls. */
