@@ -165,6 +165,8 @@ void fail_over(int server, uint64_t arg, bool isolate)
         new_run(s);
     }
     s->heir = replica;
+    if (servers[replica].primary < 0 && (arg >> 36) % 2 == 0) /* it gets a copy of its disk */
+        node_copy(&servers[replica].node, &s->node);
     promote(replica, server);
     if (world.plan->holes != 0 && slots_has(replica))
         slots_lose(replica, 1000 + (arg >> 12) % 600000);
