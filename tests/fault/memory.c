@@ -390,33 +390,6 @@ static void without_memory_for_a_bitmap_a_call_goes_item_by_item(void **state)
     use_large(true, batch, found);
 }
 
-/* Without memory a growing filter is removed as a whole later, or now: its further links are not forgotten. */
-static void a_growing_filter_is_not_dropped_in_part(void **state)
-{
-    char name[TEST_NAME_SIZE];
-    int n = 0;
-
-    if (!REPLACED)
-        skip();
-    struct redisContext *redis = test_redis();
-    hibloom_store *store = test_store(NULL);
-    do {
-        hibloom *filter = test_open(store, test_name(name), "capacity=4 error=1e-6 growth=2");
-        assert_ok(hibloom_add_many(filter, items, 20, NULL), store);
-        assert_int_equal(test_command(redis, "EXISTS %s:+1", name), 1);
-        failed = reached = false;
-        countdown = ++n;
-        const bool dropped = tried(hibloom_drop(filter));
-        countdown = 0;
-        assert_true(dropped || hibloom_drop_by_name(store, name) == HIBLOOM_OK);
-        assert_int_equal(test_command(redis, "EXISTS %s %s:+1 %s:+2", name, name, name), 0);
-        hibloom_close(filter);
-    } while (reached && n < 1000);
-    assert_in_range(n, 4, 999);
-    hibloom_store_free(store);
-    redisFree(redis);
-}
-
 static char *dir;
 
 static int set_up(void **state)
@@ -457,7 +430,6 @@ int main(void)
         cmocka_unit_test(attached),
         cmocka_unit_test(of_an_import_of_several_links),
         cmocka_unit_test_teardown(without_memory_for_a_bitmap_a_call_goes_item_by_item, with_memory),
-        cmocka_unit_test(a_growing_filter_is_not_dropped_in_part),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);
