@@ -86,18 +86,19 @@ static void calls_that_run_out_cost_no_connection(void **state)
 {
     struct redis_server *server = redis_server_start(NULL);
     void *loop = loop_class->open();
-    hibloom_store *async = async_store(loop, with_options(redis_server_uri(server), "retry=10s"), NULL);
+    hibloom_store *async = async_store(loop, with_options(redis_server_uri(server), "retry=10s&command_timeout=9s"),
+                                       NULL);
     hibloom *filter = async_filter(loop, async, "f", text);
     uint64_t before = UINT64_MAX;
     unsigned until = 65, n = 0;
 
-    hibloom_store_deadline(async, 50);
+    hibloom_store_deadline(async, 300);
     for (unsigned sends = 0; sends < 2; sends++) {
         const uint64_t sent = test_stats(async).round_trips;
         ask(filter, outcomes, 100);
         while (sends && test_stats(async).round_trips == sent)
             loop_class->turn(loop);
-        usleep(60000);
+        usleep(320000);
         freeReplyObject(redis_server_must(server, "PING")); /* it has answered what came before */
         await_all(loop, outcomes, 100);
         assert_int_equal(count_with(outcomes, 100, sends ? HIBLOOM_OK : HIBLOOM_ETIMEDOUT), 100);
