@@ -101,29 +101,6 @@ static void filters_are_merged_and_compared(void **state)
     }
 }
 
-static void a_merge_ends_as_either_handle_is_closed(void **state)
-{
-    for (int i = 0; i < 2; i++) {
-        hibloom *handles[] = {new_filter(texts[1], 0, 1), new_filter(texts[1], 1, ITEMS)}, *again;
-        char name[HIBLOOM_NAME_MAX + 1];
-
-        strcpy(name, hibloom_name_of(handles[0]));
-        called = (struct outcome){0};
-        assert_ok(hibloom_async_merge(handles[0], handles[1], on_done, &called), async);
-        hibloom_close(handles[i]);
-        assert_int_equal(called.calls, 1);
-        assert_int_equal(called.status, HIBLOOM_ECANCELED);
-        assert_ok(RUN(open, &again, async, name, NULL), async);
-        for (unsigned turns = 0; turns < 20; turns++) { /* it had taken four round trips */
-            bool found[ITEMS] = {false};
-            assert_ok(RUN(contains_many, again, items + 1, ITEMS - 1, found), async);
-            assert_in_range(test_count_true(found, ITEMS), 0, ITEMS / 10); /* not from the other one */
-        }
-        hibloom_close(again);
-        hibloom_close(handles[!i]);
-    }
-}
-
 /* The loop waits for it, also where its own store is in memory. */
 static void the_other_side_may_be_a_store_that_blocks(void **state)
 {
@@ -328,7 +305,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(filters_are_merged_and_compared),
-        cmocka_unit_test(a_merge_ends_as_either_handle_is_closed),
         cmocka_unit_test(the_other_side_may_be_a_store_that_blocks),
         cmocka_unit_test(a_dump_is_imported),
         cmocka_unit_test(filters_are_listed_page_by_page),

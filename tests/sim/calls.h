@@ -26,7 +26,7 @@ struct running {
     hibloom_status each[NAMES * ITEMS]; /* by pairs: of each item */
     size_t count, unwritten;            /* of items; of answers that may not come any more */
     bool busy, by_pairs, as_one;        /* the last: of pairs, and nobody asks for `each` */
-    bool ends;                          /* its `done` closes the handle */
+    bool ends, away;                    /* its `done` closes the handle; see AWAY */
     uint64_t again;                     /* what its store had sent again as it began */
     size_t filling;                     /* so many fillers are on their way */
     hibloom_status filled;

@@ -323,6 +323,8 @@ static void draw_steps(struct plan *p, struct draw *d, uint64_t often, bool larg
             s->times = SHARED;
         const uint64_t chance = plan_chance(p, p->step_count, FREES);
         if (p->client[s->client].loop && chance % 8 == 0 && plan_chance(p, p->clients, FREES) % 8 == 0)
+        if (s->verb == VERB_REPLACE && s->times == 1 && plan_chance(p, p->step_count, AWAY) % 3 == 0)
+            s->times = AWAY;
             s->verb = VERB_CLOSE;
         if (s->verb == VERB_CLOSE && chance % 2 == 0)
             s->times = FREES;

@@ -238,7 +238,8 @@ void times_check_left(const struct call *c)
         fail_call(c, "'%s' has another time to live", oracle_name(c->name));
     /* A filter that is there behind a removal is another one, which somebody has made meanwhile. */
     if (c->agreed && (1u << c->verb & (1u << VERB_EXPIRE | 1u << VERB_DROP | 1u << VERB_DELETE)) == 0 &&
-        c->raw_at_begin == 0 && !expired && !is_near(world_expiry_ms(root_key(c->name)), c->expiry_ms))
+        c->times != AWAY && c->raw_at_begin == 0 && !expired &&
+        !is_near(world_expiry_ms(root_key(c->name)), c->expiry_ms))
         fail_call(c, "it is %s, and the time to live of '%s' is another", verb_names[c->verb], oracle_name(c->name));
 }
 

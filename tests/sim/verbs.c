@@ -89,6 +89,7 @@ static const char *name_new(struct running *r)
 {
     const int own = shares(r->calls)        ? 10 * CLIENTS - r->client->id
                     : merges_here(r->calls) ? CLIENTS * (1 + (int)(r - r->client->running))
+                    : r->away               ? 20 * CLIENTS
                                             : 0; /* several at once */
 
     snprintf(r->name, sizeof r->name, "{%s}new%d", oracle_name(r->calls[0].name), r->client->id + own);
@@ -242,7 +243,9 @@ static hibloom_status do_phase(struct client *c, struct running *r, hibloom_done
     r->calls[0].from_root = verb == VERB_REPLACE && phase == 1 ? oracle_root_of(r->name) : r->calls[0].from_root;
     r->calls[0].filled = phase == 2;
     if (phase == 1)
-        return CALL(add_many, r->other, r->items, r->count, NULL);
+        return CALL(add_many, r->away ? filter : r->other, r->items, r->count, NULL);
+    if (r->away)
+        return CALL(replace, filter, phase == 0 ? name_new(r) : oracle_name(name));
     if (verb == VERB_MERGE)
         return phase == 0   ? CALL(open_like, &r->other, c->store, name_new(r), filter)
                : phase == 2 ? CALL(merge, filter, r->other)
@@ -295,6 +298,8 @@ static hibloom_status do_with_other(struct client *c, struct running *r)
     if (verb == VERB_IMPORT)
         for (int i = 0; i < ITEMS; i++)
             r->items[i] = (hibloom_item){oracle_item(i).bytes, oracle_item(i).len};
+    r->away = verb == VERB_REPLACE && r->calls[0].times == AWAY && c->loop == NULL &&
+              c->handles[r->calls[0].name].filter != NULL;
     if (status == HIBLOOM_OK)
         status = do_phase(c, r, on_phase);
     if (c->loop != NULL && status == HIBLOOM_OK)
@@ -303,11 +308,13 @@ static hibloom_status do_with_other(struct client *c, struct running *r)
     while (status == HIBLOOM_OK && r->phase < phases_of(r))
         status = of_phase(r, do_phase(c, r, NULL));
     check_name(r, status);
-    if (status == HIBLOOM_OK && verb == VERB_REPLACE)
+    if (status == HIBLOOM_OK && verb == VERB_REPLACE && !r->away)
         check_told_of_replacing(c, r, runs);
     free_other(r);
     return status;
 }
+    if (status != HIBLOOM_OK && r->away) /* it may have the other name */
+        close_handle(c, r->calls[0].name);
 
 static void on_filled(hibloom_status status, void *data)
 {

@@ -371,7 +371,7 @@ void watch_end(const struct call *c, hibloom_status status, bool open_end)
         n->broke_key[c->client] = 0;
     n->broke[c->client] = (told || gone) && c->verb <= VERB_LOOK ? c->handle : 0;
     n->broke_us[c->client] = net_now_us();
-    if (c->verb == VERB_OPEN)
+    if (c->verb == VERB_OPEN || c->times == AWAY)
         n->shown_us[c->client] = net_now_us();
     served[c->client].late = open_end || (served[c->client].late && served[c->client].ended == c->ordinal);
     served[c->client].ended = c->ordinal; /* of pairs each part */
