@@ -385,7 +385,7 @@ void watch_check(const struct call *c, const bool *answers)
                          c->begun_us; /* it may have read a replica's bitmap for nothing */
     bool no = false, lacked = false;  /* a replica may be behind, but not without the filter */
 
-    for (int i = 0; i < CALL_KEYS && settings->from_replicas && c->times == 1 && !starved; i++)
+    for (int i = 0; i < CALL_KEYS && settings->from_replicas && !starved; i++)
         lacked |= c->lacked[i] != 0;
     for (size_t i = 0, k = 0; c->verb == VERB_LOOK && i < ITEMS; i++)
         if ((c->items >> i & 1) != 0)
