@@ -159,6 +159,7 @@ static void begin(struct running *r, const struct step *step)
                   r->client->loop != NULL ? " on a loop" : "", verb_names[step->verb], oracle_name(call->name),
                   (unsigned)call->items, (int)r->count, r->by_pairs ? ", by pairs" : "");
         call->reopens = is_reopen(r->client, step);
+        call->only_new = step->verb == VERB_OPEN && step->arg == ONLY_NEW && !plan_kind(world.plan, call->name)->bare;
         oracle_begin(call);
     }
 }

@@ -108,6 +108,9 @@ bool has_cause(const struct call *c, hibloom_status status)
         return !has_removed_it(c) &&
                (life || (c->verb == VERB_LOOK && kind->bare) || c->raw_at_begin != 0 || larger_bits_may_stand());
     case HIBLOOM_EMISMATCH:
+        if (c->only_new) /* it makes the first one that there is */
+            return c->raw_at_begin != HIBLOOM_ENOTFOUND || !c->alone || commands_may_be_late() ||
+                   somebody_may_remove(c->name) || caused(CAUSE_KEYS, 1) || world.stale[c->client];
         if (c->verb == VERB_OPEN && finds_no_other(c))
             return world.faults - c->faults >= 5; /* it begins ten times, and a loss may cost two of these */
         /* The name of what replaces, or is merged, may have late bits, or what a merge left of a filter before. */

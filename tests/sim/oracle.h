@@ -82,6 +82,7 @@ struct call {
     uint64_t touched_us;     /* when the write in front of its WAIT was last carried out; 0: it was not */
     unsigned scanned;        /* the run of a server that gave it the last cursor; */
     bool torn;               /* and it has gone on with that at another one */
+    bool only_new;           /* create=only */
     bool reopens, made;      /* its handle: what that has not told is still to be told, unless this made a filter */
     const struct told *told;
     struct counted counted; /* as it began */

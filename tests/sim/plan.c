@@ -312,6 +312,8 @@ static void draw_steps(struct plan *p, struct draw *d, uint64_t often, bool larg
             s->items = (1u << ITEMS) - 1;
         s->arg = s->verb == VERB_EXPIRE ? ONE_OF(d, 0, 1, 2, 3, 100, 100)
                                         : ONE_OF(d, 1000, 120001, 500000, 1000001, 2500000); /* odd: a loop goes on */
+        if (s->verb == VERB_OPEN && s->arg == 1000001)
+            s->arg = ONLY_NEW;
         if (s->verb <= VERB_LOOK && plan_chance(p, p->step_count, BY_PAIRS) % (p->names > 1 ? 2 : 4) == 0)
             s->arg += BY_PAIRS;
         else if (p->client[s->client].loop && s->verb <= VERB_REMOVE && plan_chance(p, p->step_count, SHARED) % 16 == 0)
@@ -321,10 +323,10 @@ static void draw_steps(struct plan *p, struct draw *d, uint64_t often, bool larg
                                                                                                  : MERGED_HERE;
         if (s->verb == VERB_REPLACE && s->times == 1 && plan_chance(p, p->clients, MERGED_STORED) % 4 == 0)
             s->times = SHARED;
-        const uint64_t chance = plan_chance(p, p->step_count, FREES);
-        if (p->client[s->client].loop && chance % 8 == 0 && plan_chance(p, p->clients, FREES) % 8 == 0)
         if (s->verb == VERB_REPLACE && s->times == 1 && plan_chance(p, p->step_count, AWAY) % 3 == 0)
             s->times = AWAY;
+        const uint64_t chance = plan_chance(p, p->step_count, FREES);
+        if (p->client[s->client].loop && chance % 8 == 0 && plan_chance(p, p->clients, FREES) % 8 == 0)
             s->verb = VERB_CLOSE;
         if (s->verb == VERB_CLOSE && chance % 2 == 0)
             s->times = FREES;

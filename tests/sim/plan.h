@@ -16,10 +16,11 @@ enum { CLIENTS = 4, NAMES = 2, ITEMS = 8, STEPS_MAX = 64, FAULTS_MAX = 64 };
 enum { TIMES_MOST = 120, TIMES_ROOM = 240 };
 /* Times of a merge whose other filter is not in memory: it is made at the same servers for that, or is one of the world. */
 enum { MERGED_HERE = 2, MERGED_STORED = 4 };
-enum { SHARED = 2 };      /* times of a replace by a filter that all clients fill, and put there */
-enum { AWAY = 3 };        /* and of one by its own filter: to another name, where it is added to, and back */
-enum { FREES = 3 };       /* times of a close: its store is freed, with all handles and calls */
-enum { FAR_US = 100000 }; /* one way */
+enum { SHARED = 2 };         /* times of a replace by a filter that all clients fill, and put there */
+enum { AWAY = 3 };           /* and of one by its own filter: to another name, where it is added to, and back */
+enum { ONLY_NEW = 1000007 }; /* arg of an open that fails if the filter is there: create=only */
+enum { FREES = 3 };          /* times of a close: its store is freed, with all handles and calls */
+enum { FAR_US = 100000 };    /* one way */
 
 enum topology { STANDALONE, SENTINEL, CLUSTER };
 

@@ -108,6 +108,8 @@ static void check_created(const struct call *c, bool unclean)
     if (!c->told->created && c->raw_at_begin == HIBLOOM_ENOTFOUND && c->alone && !unclean &&
         !caused(CAUSE_CLOCK, c->begun_us)) /* one that steps back shows again what had expired */
         fail_call(c, "'%s' was made, and nobody is said to have done so", oracle_name(c->name));
+    if (!c->told->created && c->only_new)
+        fail_call(c, "'%s' was to be made, or not to be opened, and is not said to be made", oracle_name(c->name));
     if (!c->told->created || c->doubtful)
         return;
     if (c->raw_at_begin == 0)

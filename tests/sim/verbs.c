@@ -204,10 +204,13 @@ static void on_opened(hibloom_status status, void *data)
 
 static hibloom_status open_filter(struct client *c, struct running *r, const struct step *step)
 {
-    const char *const name = oracle_name(step->name), *const text = text_of(step->name, c->id, world.plan->lives != 0);
+    const char *const name = oracle_name(step->name);
+    char text[300];
     hibloom_done_fn *const done = on_opened;
     hibloom **filter = &c->handles[step->name].filter;
 
+    snprintf(text, sizeof text, "%s%s", text_of(step->name, c->id, world.plan->lives != 0),
+             r->calls[0].only_new ? " create=only" : "");
     if (c->loop == NULL && !r->calls[0].reopens)
         close_handle(c, step->name);
     const hibloom_status status = r->calls[0].reopens                       ? CALL(reopen, *filter)
@@ -295,11 +298,11 @@ static hibloom_status do_with_other(struct client *c, struct running *r)
     if (c->loop != NULL)
         world.paused_us[c->id] += net_now_us() - begun_us; /* the second store blocks the loop */
     r->phase = 0;
+    r->away = verb == VERB_REPLACE && r->calls[0].times == AWAY && c->loop == NULL &&
+              c->handles[r->calls[0].name].filter != NULL;
     if (verb == VERB_IMPORT)
         for (int i = 0; i < ITEMS; i++)
             r->items[i] = (hibloom_item){oracle_item(i).bytes, oracle_item(i).len};
-    r->away = verb == VERB_REPLACE && r->calls[0].times == AWAY && c->loop == NULL &&
-              c->handles[r->calls[0].name].filter != NULL;
     if (status == HIBLOOM_OK)
         status = do_phase(c, r, on_phase);
     if (c->loop != NULL && status == HIBLOOM_OK)
@@ -310,11 +313,11 @@ static hibloom_status do_with_other(struct client *c, struct running *r)
     check_name(r, status);
     if (status == HIBLOOM_OK && verb == VERB_REPLACE && !r->away)
         check_told_of_replacing(c, r, runs);
+    if (status != HIBLOOM_OK && r->away) /* it may have the other name */
+        close_handle(c, r->calls[0].name);
     free_other(r);
     return status;
 }
-    if (status != HIBLOOM_OK && r->away) /* it may have the other name */
-        close_handle(c, r->calls[0].name);
 
 static void on_filled(hibloom_status status, void *data)
 {
