@@ -128,10 +128,10 @@ bool has_cause(const struct call *c, hibloom_status status)
         if (kind->window && world.plan->topology != CLUSTER && c->verb <= VERB_LOOK && c->verb != VERB_OPEN && !life &&
             c->raw_at_begin == 0)
             return world.plan->latency_us == FAR_US || world.faults - c->faults >= 10 ||
-                   net_now_us() - c->begun_us > 10000000 || s->from_replicas; /* of different times */
+                   net_now_us() - c->begun_us > 10000000;
         /* Where the clocks of its servers differ each try rests for up to 0.1 s. */
         if (kind->window && world.plan->topology == CLUSTER && is_add(c) && !life && c->raw_at_begin == 0)
-            return world.faults - c->faults >= 10 || net_now_us() - c->begun_us > 1000000 || s->from_replicas;
+            return world.faults - c->faults >= 10 || net_now_us() - c->begun_us > 1000000;
         /* Else it is cleared again and again. */
         if (!kind->window && !kind->growing && (is_add(c) || c->verb == VERB_LOOK || c->verb == VERB_REMOVE))
             return !c->alone;
