@@ -181,15 +181,22 @@ void windows_check_slice(const struct command_seen *seen, struct blob now, bool 
         oracle_fail("client %d adds to '%s' for a period that its root's server has not reached", client,
                     oracle_name(name));
     /* Of a loop's calls under way nobody knows whose script it is: all have begun behind the add for that period. */
-    bool older = false, knows = false, later = n->period_of[client] != 0 && period < n->period[client];
+    bool passed = world.plan->topology == CLUSTER && !caused(CAUSE_LOSS, 1) && !caused(CAUSE_SLOTS, 1) &&
+                  clock_of(name) >= n->latest_us /* it has not stepped back */ && !world_had(FAULT_STRANGER);
+    bool older = false, knows = false, any = false, later = n->period_of[client] != 0 && period < n->period[client];
     for (struct call *c = calls; c != NULL && sets && !seen->mute; c = c->next)
         if (c->client == client && c->name == name) {
             later &= n->period_of[client] == c->handle && c->begun_us >= n->period_us[client];
             older = later;
+            passed &= begins_us(text, period + 1) <= c->begun_clock_us;
+            any = true;
             knows = c->met_run == world_run(root_key(name));
             c->period = period;
             c->period_key = (uint32_t)is.number;
         }
+    if (passed && any)
+        oracle_fail("client %d adds to '%s' for a period that was over by the clock that decides, as its call began",
+                    client, oracle_name(name));
     if (older && !world.plan->client[client].from_replicas /* that lag */ && still_shows(n, client, knows))
         oracle_fail("client %d adds to '%s' for an older period than before", client, oracle_name(name));
 }
