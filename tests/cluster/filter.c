@@ -185,45 +185,6 @@ static void any_seed_that_answers_will_do(void **state)
     hibloom_store_free(own);
 }
 
-struct named {
-    unsigned times[60];
-    unsigned others;
-};
-
-static bool take_name(const char *name, void *data)
-{
-    struct named *named = data;
-    int i;
-
-    if (sscanf(name, "listed%d", &i) == 1)
-        named->times[i]++;
-    else
-        named->others++;
-    return true;
-}
-
-static void filters_of_all_primaries_are_listed(void **state)
-{
-    struct named named = {0};
-    char name[32];
-
-    for (int i = 0; i < 60; i++) {
-        snprintf(name, sizeof name, "listed%d", i);
-        hibloom_close(test_open(store, name, i % 2 == 0 ? "bits=64 hashes=2" : "bits=64 hashes=2 segments=4"));
-    }
-    assert_ok(hibloom_list(store, "listed*", take_name, &named), store);
-    for (int i = 0; i < 60; i++)
-        assert_int_equal(named.times[i], 1);
-    assert_int_equal(named.others, 0);
-    hibloom_close(test_open(store, "another", "bits=64 hashes=2"));
-    assert_ok(hibloom_list(store, NULL, take_name, &named), store);
-    assert_in_range(named.others, 1, 100); /* those that other tests left, too */
-    for (int i = 0; i < 60; i++) {
-        snprintf(name, sizeof name, "listed%d", i);
-        assert_ok(hibloom_drop_by_name(store, name), store);
-    }
-}
-
 /* Its keys have no tag of their own. */
 static void keys_of_pyrebloom_need_a_tag_to_tell_what_is_new(void **state)
 {
@@ -331,7 +292,6 @@ int main(void)
         cmocka_unit_test(partitions_need_a_tag_to_tell_what_is_new),
         cmocka_unit_test(a_new_filter_is_spread_over_the_primaries),
         cmocka_unit_test(any_seed_that_answers_will_do),
-        cmocka_unit_test(filters_of_all_primaries_are_listed),
         cmocka_unit_test(keys_of_pyrebloom_need_a_tag_to_tell_what_is_new),
         cmocka_unit_test(an_import_of_several_links_needs_a_tag),
         cmocka_unit_test(a_large_add_goes_item_by_item),
