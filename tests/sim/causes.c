@@ -90,7 +90,8 @@ bool has_cause(const struct call *c, hibloom_status status)
     case HIBLOOM_EUNAVAILABLE:
         if ((strstr(c->text, "MASTERDOWN") != NULL && c->verb == VERB_LOOK && s->deadline_ms == 0 &&
              !caused(CAUSE_LOSS, 1) /* the primary answers for a replica that refuses (docs/cluster.md) */) ||
-            (strstr(c->text, "replicas with the write:") != NULL && world.few_us[c->client] < c->begun_us))
+            (strstr(c->text, "replicas with the write:") != NULL && world.few_us[c->client] < c->begun_us &&
+             (c->from == 0 || c->from_own) /* else it is of another store, and the words are not */))
             return false;
         return busy || (s->min_replicas > 0 && (kind->growing || (1u << c->verb & ONLY_ASKS) == 0)) ||
                (caused(CAUSE_DENIAL, since) && caused(CAUSE_SLOTS, since)) ||    /* ASKING is denied */
