@@ -166,7 +166,7 @@ enum focused {
     KEEPS = 16,     /* all clients wait for replicas */
     ASKS = 32,      /* all clients ask them */
     HURRIED = 64,   /* some calls have little time */
-    SIZES = 128,    /* clients want filters of two sizes */
+    SIZES = 128,    /* clients want filters of two sizes, or of a third one, too */
     RACES = 256,    /* most calls are about all items */
     LOOPED = 512,   /* all clients have a loop */
     LARGE = 1024,   /* half of the calls have very many items */
@@ -399,7 +399,7 @@ static void draw_focus(struct plan *p, struct draw *d, const struct focus *focus
     p->rate = ONE_OF(d, 8, 20, 40, 80);
     if ((focus->is & PACED) != 0)
         p->pace = (focus->is & CLUSTERED) != 0 ? 700000 : ONE_OF(d, 100000, 300000, 700000);
-    p->sizes = (focus->is & SIZES) != 0;
+    p->sizes = (focus->is & SIZES) != 0 ? 1 + plan_chance(p, SIZES, 0) % 2 : 0;
     p->races = (focus->is & RACES) != 0;
     p->pieces |= (focus->is & PIECES) != 0;
     const uint64_t least = (focus->faults >> FAULT_MEET & 1) != 0 ? 2 : 1;

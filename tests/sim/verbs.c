@@ -14,16 +14,18 @@ static char folder[40]; /* for files, under the descriptor FOLDER; "": none yet 
 
 #define LIVES " new.ttl=1000s"
 
-/* In some worlds every other client wants a filter of another size under the name. The canonical text: to size a filter
- * takes as long as a world. */
+/* In some worlds every other client wants a filter of another size under the name, in some of these one a third one.
+ * The canonical text: to size a filter takes as long as a world. */
 static const char *text_of(int name, int client, bool lives)
 {
-    static char all_texts[4][KINDS + 2][256];
+    static char all_texts[4][KINDS + 3][256];
     char(*const texts)[256] = all_texts[(world.plan->kin != 0) + 2 * lives], own[256];
     const struct kind *kind = plan_kind(world.plan, name);
     const bool other = world.plan->sizes != 0 && client % 2 != 0;
-    const size_t i = other ? (size_t)KINDS + kind->window : (size_t)(kind - kinds);
-    const char *text = !other         ? kind->text
+    const bool third = world.plan->sizes == 2 && client == 2 && !kind->window;
+    const size_t i = third ? KINDS + 2 : other ? (size_t)KINDS + kind->window : (size_t)(kind - kinds);
+    const char *text = third          ? "bits=384 hashes=3 segments=3"
+                       : !other       ? kind->text
                        : kind->window ? "capacity=8 error=0.02 window=4s slices=2"
                                       : "bits=4096 hashes=3";
 
