@@ -188,7 +188,7 @@ void windows_check_slice(const struct command_seen *seen, struct blob now, bool 
         if (c->client == client && c->name == name) {
             later &= n->period_of[client] == c->handle && c->begun_us >= n->period_us[client];
             older = later;
-            passed &= begins_us(text, period + 1) <= c->begun_clock_us;
+            passed &= begins_us(text, period + 1) <= c->begun_clock_us && world.faults == c->faults /* no step */;
             any = true;
             knows = c->met_run == world_run(root_key(name));
             c->period = period;
