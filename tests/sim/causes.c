@@ -85,7 +85,7 @@ bool has_cause(const struct call *c, hibloom_status status)
                             (world.had & ~(UINT64_C(1) << FAULT_PAUSE | UINT64_C(1) << FAULT_PIECES)) != 0 ||
                             world.struck[c->client] > c->struck + 1);
         return (s->deadline_ms < 300 && world_had(FAULT_STRANGER)) /* looked at for 250 ms, as late bits are */ ||
-               world.plan->topology != SENTINEL || s->loop || s->min_replicas || c->times != 1 || kind->growing ||
+               world.plan->topology != SENTINEL || s->loop || c->times != 1 || kind->growing ||
                (world.plan->latency_us > 300 && s->deadline_ms < 3000) || world_had(FAULT_PIECES);
     case HIBLOOM_EUNAVAILABLE:
         if ((strstr(c->text, "MASTERDOWN") != NULL && c->verb == VERB_LOOK && s->deadline_ms == 0 &&
