@@ -51,8 +51,7 @@ static void turn(struct blocking *b, int most)
         if (!pipes_wait(node))
             continue;
         b->waited[count] = node;
-        b->ready[count] = connection_events(node->pipe);
-        pipe_of(node)->watched = b->ready[count++].events;
+        b->ready[count++] = connection_events(node->pipe);
     }
     int polled = 1;
     if (count > 0 && c->settings->borrowed)
@@ -66,8 +65,8 @@ static void turn(struct blocking *b, int most)
         events_flush(c);
     }
     pipes_take_check(c);
-    for (unsigned i = 0; i < count; i++) /* another one's answers may have closed it, or opened it again */
-        if (pipes_wait(b->waited[i]) && pipe_of(b->waited[i])->watched != 0)
+    for (unsigned i = 0; i < count; i++) /* another one's answers may have closed it; one that opens looks anew */
+        if (pipes_wait(b->waited[i]))
             pipes_take(c, b->waited[i], b->ready[i].revents);
     (void)events_tick(c);
 }

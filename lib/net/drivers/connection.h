@@ -29,7 +29,7 @@ struct connection {
     bool unsent;                                /* commands that were flushed wait for room in the socket */
     bool put;                                   /* commands wait to be flushed; */
     bool owed;                                  /* answers to earlier ones were to come */
-    int watched;                                /* events; 0: it is new, and what has come is of an earlier socket */
+    int watched;                                /* the loop's events; 0: it is new, and knows of an earlier socket */
     void *slot;                                 /* the loop's own */
     unsigned reads;                             /* of the socket until others have their turn */
     bool begun;                                 /* a part of the next answer was taken */
