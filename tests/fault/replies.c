@@ -293,6 +293,15 @@ static void a_push_between_replies_is_no_answer(void **state)
     subject_end(&subject);
 }
 
+/* It would pass for the answer to the next call's first command. */
+static void an_answer_that_nobody_asked_for_ends_the_connection(void **state)
+{
+    proxy_mark(proxy);
+    proxy_replace(proxy, 0, 1, "$0\r\n\r\n:1\r\n"); /* to INFO */
+    hibloom_store *store = test_connect(proxy_uri(proxy), NULL);
+    assert_dropped_last(test_open(store, "more", "bits=1000 hashes=3"), store);
+}
+
 /* A redirect is for who knows a cluster: under any other URI no try mends it, and nothing is sent elsewhere. */
 static void who_is_no_cluster_is_not_redirected(void **state)
 {
@@ -363,6 +372,7 @@ int main(void)
         cmocka_unit_test(a_bitfield_is_as_many_bits_as_were_asked_for),
         cmocka_unit_test(words_too_long_to_keep_are_cut),
         cmocka_unit_test(a_push_between_replies_is_no_answer),
+        cmocka_unit_test(an_answer_that_nobody_asked_for_ends_the_connection),
         cmocka_unit_test(who_is_no_cluster_is_not_redirected),
         cmocka_unit_test(an_add_that_is_cut_counts_its_items_once),
     };

@@ -48,21 +48,6 @@ static const char *owner(uint16_t slot)
     return node != NULL ? node->host : "(none)";
 }
 
-/* Its primary was not met, or the replica has just failed: in a second it is asked again. */
-static void a_replica_that_is_of_no_use_is_left_out(void **state)
-{
-    bool took_over = true;
-
-    assert_true(take("*1\r\n*4\r\n" RANGE(0, 16383) A B, &took_over));
-    assert_ptr_equal(topology_route(&t, 5, true), t.nodes[0]);
-    t.nodes[0]->greeted_ns = 1;
-    assert_ptr_equal(topology_route(&t, 5, true), t.nodes[1]);
-    t.nodes[1]->trouble_ns = UINT64_MAX / 2;
-    assert_ptr_equal(topology_route(&t, 5, true), t.nodes[0]);
-    t.nodes[1]->trouble_ns = 1;
-    assert_ptr_equal(topology_route(&t, 5, true), t.nodes[1]);
-}
-
 static void slots_that_move_between_primaries_were_not_taken_over(void **state)
 {
     bool took_over = true;
@@ -138,7 +123,6 @@ static void nonsense_changes_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_replica_that_is_of_no_use_is_left_out, set_up, tear_down),
         cmocka_unit_test_setup_teardown(slots_that_move_between_primaries_were_not_taken_over, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_map_with_a_gap_hides_no_takeover, set_up, tear_down),
         cmocka_unit_test_setup_teardown(who_takes_over_is_told_of_once_and_its_restart_too, set_up, tear_down),
