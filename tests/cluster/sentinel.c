@@ -151,17 +151,6 @@ static void replicas_of_a_master_answer_look_ups(void **state)
     assert_found();
     assert_int_equal(looks_on(master()), there);
     assert_int_equal(looks_on_replicas() - elsewhere, 4 * ITEMS * 7);
-    for (int i = 0; i < sentinel_servers(sentinel); i++) /* the primary answers for those that are gone */
-        if (sentinel_server(sentinel, i) != master())
-            redis_server_kill(sentinel_server(sentinel, i));
-    assert_ok(look(filter), store);
-    assert_found();
-    assert_int_equal(looks_on(master()) - there, ITEMS * 7);
-    for (int i = 0; i < sentinel_servers(sentinel); i++)
-        if (!redis_server_runs(sentinel_server(sentinel, i)))
-            redis_server_restart(sentinel_server(sentinel, i));
-    sentinel_wait_settled(sentinel);
-    assert_ok(look(filter), store); /* a replica that restarted has forgotten nothing */
     assert_dropped_last(filter, store);
 }
 

@@ -157,6 +157,7 @@ bool has_cause(const struct call *c, hibloom_status status)
 uint64_t bound_ms(const struct call *c)
 {
     const struct client_settings *s = &world.plan->client[c->client];
+    const uint64_t most_ms = s->connect_ms > s->timeout_ms ? s->connect_ms : s->timeout_ms;
     const uint64_t deadline_ms = world.settled || (c->from != 0 && !c->from_own) ? 0 : s->deadline_ms; /* without one */
     const uint64_t held_ms = (world.held_us - c->held_us) / 1000;
     /* On a loop a WAIT for other calls comes before its answers. A filter that is nearly full takes items one by one. */
@@ -172,7 +173,7 @@ uint64_t bound_ms(const struct call *c)
     const bool shares = s->loop && (c->beside || world.plan->names > 1 || c->verb == VERB_FILL);
     if (deadline_ms != 0)
         return deadline_ms + (c->by_pairs || shares ? 3 : c->verb != VERB_LOOK) * s->timeout_ms + paused_ms + 100;
-    return failures * (s->retry_ms + 2 * s->timeout_ms) + 4 * s->timeout_ms + held_ms + waits_ms + 2000 +
+    return failures * (s->retry_ms + 2 * most_ms) + 4 * most_ms + held_ms + waits_ms + 2000 +
            (s->loop ? paused_ms : 0) +
            /* clients that make keys against each other take many round trips, and so do many items one by one */
            (2 + steps / 64) * world.plan->latency_us;

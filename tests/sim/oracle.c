@@ -416,6 +416,20 @@ static void check_connects(const struct call *c)
         fail_call(c, "it tries to connect %u times in a row", world.connects_most[c->client]);
 }
 
+/* To be made a connection has connect_timeout, and not more. Then its server has command_timeout (hibloom.h). */
+static void check_patience(const struct call *c, hibloom_status status, const char *text)
+{
+    const struct client_settings *s = &world.plan->client[c->client];
+    const bool connects = strstr(text, "(connect_timeout=") != NULL;
+    const uint64_t had_us = net_now_us() - (connects ? world.tried_us : world.made_us)[c->client];
+    const uint64_t us = 1000 * (connects && s->connect_ms != 0 ? s->connect_ms : s->timeout_ms);
+
+    if (status == HIBLOOM_ETIMEDOUT && c->verb == VERB_LOOK && world.plan->topology == STANDALONE && !s->loop &&
+        s->retry_ms == 0 && !c->by_pairs && (connects || strstr(text, "(command_timeout=") != NULL) &&
+        (had_us < us || (connects && world.tried_us[c->client] > c->begun_us && us + 2000 < had_us)))
+        fail_call(c, "its server had %d ms", (int)(had_us / 1000));
+}
+
 /* It is to try again for retry_ms. Without random numbers nothing is tried. Where a slot has moved there and back, or
  * something is evicted again and again, it is EUNAVAILABLE at once. */
 static bool gives_up(const struct call *c, hibloom_status status, uint64_t took_ms, const char *text)
@@ -485,6 +499,7 @@ void oracle_end(struct call *c, hibloom_status status, const bool *answers, cons
         fail_call(c, "it has failed, and leaves a part of an import");
     items_end(c, status);
     check_connects(c);
+    check_patience(c, status, text);
     if (gives_up(c, status, took_ms, text))
         fail_call(c, "it gave up after %llu ms: %s", (unsigned long long)took_ms, text);
     if (strstr(text, "are lost again and again") != NULL && status == HIBLOOM_EUNAVAILABLE &&

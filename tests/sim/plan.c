@@ -109,6 +109,8 @@ static void draw_client(struct plan *p, struct client_settings *c, struct draw *
     c->near = ONE_OF(d, 0, 0, 0, 0, 1, 1, 1, 1 + 50); /* 0: none; else the age and 1 */
     c->accept_restarts = draw(d, 8) == 0;
     c->fast = plan_chance(p, (uint64_t)(c - p->client), 3) % 8 == 0; /* the network: few items go by bitmaps */
+    const uint64_t connects = plan_chance(p, (uint64_t)(c - p->client), 4) % 8;
+    c->connect_ms = p->topology != STANDALONE || connects > 1 ? 0 : connects == 0 ? 100 : 2500; /* 0: timeout_ms */
 }
 
 /* The servers are so far away that the answer to each guard is old. */
@@ -117,7 +119,7 @@ static void draw_far(struct plan *p)
     p->latency_us = FAR_US;
     for (uint64_t i = 0; i < p->clients; i++) {
         p->client[i].timeout_ms = 2000;
-        p->client[i].deadline_ms = 0;
+        p->client[i].deadline_ms = p->client[i].connect_ms = 0;
     }
 }
 

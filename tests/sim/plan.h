@@ -104,7 +104,7 @@ struct step {
     X(kin) X(lives) X(nameless) X(away) X(doubts)
 #define CLIENT_SETTINGS(X) \
     X(loop) X(retry_ms) X(timeout_ms) X(min_replicas) X(replicas_ms) X(from_replicas) X(bitfield) X(deadline_ms) \
-    X(near) X(accept_restarts) X(fast)
+    X(near) X(accept_restarts) X(fast) X(connect_ms)
 /* clang-format on */
 
 #define X(name) uint64_t name;

@@ -23,10 +23,10 @@ static const char *uri_of(const struct client *c, char *buf, size_t size)
     snprintf(buf + len, size - len,
              "?connect_timeout=%ums&command_timeout=%ums&retry=%ums&min_replicas=%u&replicas_timeout=%ums&"
              "read_from=%s&accept_restarts=%s&commands=%s%s",
-             (unsigned)s->timeout_ms, (unsigned)s->timeout_ms, (unsigned)s->retry_ms, (unsigned)s->min_replicas,
-             (unsigned)s->replicas_ms, s->from_replicas != 0 ? "replicas" : "primary",
-             s->accept_restarts != 0 ? "yes" : "no", s->bitfield != 0 ? "bitfield" : "setbit",
-             s->fast != 0 ? "&link=100000gb" : "");
+             (unsigned)(s->connect_ms != 0 ? s->connect_ms : s->timeout_ms), (unsigned)s->timeout_ms,
+             (unsigned)s->retry_ms, (unsigned)s->min_replicas, (unsigned)s->replicas_ms,
+             s->from_replicas != 0 ? "replicas" : "primary", s->accept_restarts != 0 ? "yes" : "no",
+             s->bitfield != 0 ? "bitfield" : "setbit", s->fast != 0 ? "&link=100000gb" : "");
     return buf;
 }
 

@@ -567,6 +567,7 @@ enum net_answer net_connect(struct conn *conn, int port)
 
     if (s != NULL)
         check_try(conn->client, i);
+    world.tried_us[conn->client] = world.made_us[conn->client] = net_now_us();
     if (++world.connects[conn->client] > world.connects_most[conn->client])
         world.connects_most[conn->client] = world.connects[conn->client];
     if (s == NULL || !s->up) {
@@ -591,6 +592,7 @@ enum net_answer net_connect(struct conn *conn, int port)
         world.struck[conn->client]++;
         world.held_us += s->slow_us;
         conn_stall(conn, net_now_us() + s->slow_us);
+        world.made_us[conn->client] += s->slow_us;
     }
     world_say("client %d connects to server %d", conn->client, i);
     return NET_ACCEPTED;

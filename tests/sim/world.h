@@ -61,8 +61,9 @@ struct world {
     bool killed[CLIENTS];
     unsigned connects[CLIENTS]; /* tried by the client in its call, with nothing carried out between */
     unsigned connects_most[CLIENTS];
-    uint64_t pieces[CLIENTS]; /* of bytes, that each has sent or was sent in its call */
-    bool stale[CLIENTS];      /* since the client's call began, a server that is not the truth, or lags, answered it */
+    uint64_t tried_us[CLIENTS], made_us[CLIENTS]; /* when it did so last, and when that was, or would have been, made */
+    uint64_t pieces[CLIENTS];                     /* of bytes, that each has sent or was sent in its call */
+    bool stale[CLIENTS]; /* since the client's call began, a server that is not the truth, or lags, answered it */
     uint64_t primary_us[CLIENTS]; /* when one that is a primary, or took itself for one, has last answered it */
     bool misled[CLIENTS];         /* one that it took for a primary, in any call so far: it may act for a lost filter */
 };
