@@ -261,11 +261,16 @@ static void check_master(const struct wire *wire, struct blob key)
                     wire->server);
 }
 
-/* Has a Sentinel stood still since then? */
-static bool stood(int sentinel, uint64_t since_us)
+/* Has it stood still since then? */
+static bool stood(int server, uint64_t since_us)
 {
-    const struct server *s = &servers[sentinel];
+    const struct server *s = &servers[server];
     return !s->up || s->slow_us > 0 || s->stood_us > since_us || s->since_us > since_us;
+}
+
+bool world_stood(struct blob key, uint64_t since_us)
+{
+    return stood(owner_of(key), since_us);
 }
 
 /* While one does, clients ask the other one after a second. */

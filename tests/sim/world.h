@@ -90,9 +90,10 @@ uint64_t world_expiry_ms(struct blob key); /* 0: none */
 int world_replicas(struct blob key);
 const struct blob *world_fetch_replica(struct blob key, unsigned choice);
 uint64_t world_run(struct blob key); /* of the server that has it: another number once it is another run, or server */
-bool world_met(int client, struct blob key);  /* that run has carried out something for the client */
-bool world_told(int client, struct blob key); /* by INFO of server 0, which is the only one that clients know */
-void world_forget_met(int client);            /* that was a store of the client's which is gone */
+bool world_stood(struct blob key, uint64_t since_us); /* its server has, at times, since then */
+bool world_met(int client, struct blob key);          /* that run has carried out something for the client */
+bool world_told(int client, struct blob key);         /* by INFO of server 0, which is the only one that clients know */
+void world_forget_met(int client);                    /* that was a store of the client's which is gone */
 /* A call that began then must have asked its server since any took its history; held_us: as it was then. */
 bool world_must_have_told(uint64_t us, uint64_t held_us);
 bool world_had(enum fault); /* so far */
