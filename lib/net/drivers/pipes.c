@@ -10,13 +10,14 @@
 
 /* ---- Deadlines ------------------------------------------------------------------------- */
 
-/* The first flight that a call waits for: none waits for a greeting. Before each WAIT there is a write that its calls wait
- * for. In a search for the locations all calls wait. On a loop they end by themselves (events_tick). */
+/* The first flight that a call waits for: no call waits for a greeting, or for a WAIT. In a search for the locations all
+ * calls wait. On a loop they end by themselves (events_tick). */
 static const struct flight *first_of(const struct carrier *c, const struct flights *flights)
 {
     const struct flight *flight = flights->first;
 
-    while (flight != NULL && (flight->kind == FLIGHT_GREETING || (flight->kind == FLIGHT_LOCATE && c->by_turns)))
+    while (flight != NULL && (flight->kind == FLIGHT_GREETING || flight->kind == FLIGHT_WAIT ||
+                              (flight->kind == FLIGHT_LOCATE && c->by_turns)))
         flight = flight->next;
     return flight;
 }
