@@ -520,7 +520,8 @@ void oracle_end(struct call *c, hibloom_status status, const bool *answers, cons
             fail_call(c, "a full server keeps the keys of '%s': %s", oracle_name(c->name), text);
         const struct call source = source_of(c); /* it may be gone, or damaged */
         const char theirs[] = {'\'', *oracle_name(c->from - (c->from > 0)), '\0'};
-        const bool names_it = world.plan->client[c->client].loop /* words of another call */ || strstr(text, theirs);
+        /* On a loop, and of another store, the words may be of another call. */
+        const bool names_it = world.plan->client[c->client].loop || !c->from_own || strstr(text, theirs);
         if (!has_cause(c, status) &&
             (c->from == 0 || !has_cause(&source, status) || (status == HIBLOOM_ECORRUPT && !names_it)))
             fail_call(c, "it is %s: %s without a cause: %s", verb_names[c->verb], hibloom_strerror(status), text);
