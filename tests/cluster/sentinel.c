@@ -79,6 +79,19 @@ static void a_master_that_nobody_knows_is_said_in_words(void **state)
     hibloom_store_free(store);
 }
 
+static void a_sentinel_behind_the_others_is_passed_over(void **state)
+{
+    char uri[300];
+
+    for (int i = 0; i < 3; i++)
+        freeReplyObject(redis_server_must(sentinel_watcher(sentinel, i), "SENTINEL MONITOR mymaster-3 127.0.0.1 %d 2",
+                                          i > 0 ? redis_server_port(master()) : 1));
+    snprintf(uri, sizeof uri, "%s-3", sentinel_uri(sentinel));
+    hibloom_store_free(test_connect(with_options(uri, PATIENT), NULL));
+    for (int i = 0; i < 3; i++)
+        freeReplyObject(redis_server_must(sentinel_watcher(sentinel, i), "SENTINEL REMOVE mymaster-3"));
+}
+
 /* Sentinels have no password unless they are given one: the URI's is the servers'. */
 static void a_password_is_the_servers(void **state)
 {
@@ -177,6 +190,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_master_that_nobody_knows_is_said_in_words),
+        cmocka_unit_test(a_sentinel_behind_the_others_is_passed_over),
         cmocka_unit_test(a_password_is_the_servers),
         cmocka_unit_test(sentinels_may_have_the_same_password),
         cmocka_unit_test(replicas_of_a_master_answer_look_ups),

@@ -276,8 +276,10 @@ void node_lose(struct carrier *c, struct node *node, hibloom_status status, cons
 
     /* of one that could not be made a flight tells that is tried again; else its call does */
     carrier_note_trouble(c, node, status, words, node->state == NODE_OPENING ? NULL : "");
-    if (node->state != NODE_READY)
+    if (node->state != NODE_READY) {
         call_begin_pause(c, &node->pause);
+        topology_doubt_teller(&c->topology, node);
+    }
     flights_join(&written, &node->touched);
     flights_join(&written, &node->sent);
     shut(c, node);

@@ -380,13 +380,14 @@ static bool is_address(const redisReply *host, const redisReply *port, unsigned 
 }
 
 /* Takes a Sentinel's array of host and port. False: the same. */
-static bool take_master(struct topology *t, const redisReply *reply)
+static bool take_master(struct topology *t, const struct node *asked, const redisReply *reply)
 {
     unsigned port;
 
     if (!is_array(reply, 2) || !is_address(reply->element[0], reply->element[1], &port))
         return false;
     const redisReply *host = reply->element[0];
+    t->teller = asked->number + 1u;
     if (!has_address(t->nodes[0], host->str, host->len, port)) {
         set_address(t->nodes[0], host->str, host->len, port);
         t->nodes[0]->leave = true;
@@ -439,12 +440,24 @@ static bool take_replicas(struct topology *t, const redisReply *reply)
 
 /* ---- Questions to the servers ---------------------------------------------------- */
 
+void topology_doubt_teller(struct topology *t, const struct node *master)
+{
+    if (t->sentinels && t->teller != 0 && master->role == NODE_PRIMARY)
+        t->nodes[t->teller - 1]->trouble_ns = clock_now_ns();
+}
+
+/* Has no master been met since a Sentinel failed, or named one that could not be used? */
+static bool is_in_doubt(const struct topology *t, const struct node *node)
+{
+    return t->sentinels && node->trouble_ns > t->nodes[0]->greeted_ns;
+}
+
 /* The sooner the better: a connected node answers at once. But the map of one that finds the cluster down may be old. */
 static unsigned rank(const struct topology *t, const struct node *node, uint64_t round)
 {
     if (node->asked == round || (t->sentinels && node->role != NODE_SENTINEL))
         return 0;
-    if (node->state == NODE_READY)
+    if (node->state == NODE_READY && !is_in_doubt(t, node))
         return node->down ? 2 : t->teller == node->number + 1u ? 6 : 5;
     return is_in_trouble(node) ? 1 : node->role != NODE_UNUSED || !node->seed || node->trouble_ns != 0 ? 3 : 4;
 }
@@ -495,7 +508,7 @@ const char *topology_take(struct topology *t, const struct node *asked, uint32_t
         return take_slots(t, asked, reply, took_over);
     if (i == 0 && reply->type == REDIS_REPLY_NIL)
         return "knows no master of that name";
-    if (i == 0 ? take_master(t, reply) : take_replicas(t, reply))
+    if (i == 0 ? take_master(t, asked, reply) : take_replicas(t, reply))
         return NULL;
     return "the answer makes no sense";
 }

@@ -84,7 +84,8 @@ struct topology {
     uint16_t *slots;   /* clustered: the node of each, or the last known one and SLOT_UNSERVED, or SLOT_UNKNOWN */
     uint64_t began_ns; /* clustered: when the store was made */
     unsigned turn;     /* to take replicas by turns */
-    unsigned teller;   /* 1 + the number of the node that sent something elsewhere last; 0: a map has come since */
+    unsigned teller;   /* 1 + the number of the node that sent something elsewhere last; 0: a map has come since. Or of
+                          the Sentinel that named the master */
     bool lacks_memory; /* for a node that the last answer named */
 };
 
@@ -113,6 +114,9 @@ struct node *topology_redirect(struct topology *, const struct node *asked, cons
 
 /* Handles learn of its take-over. The next greeting shall not tell of it again, unless it comes late. */
 void topology_forget_history(struct node *);
+
+/* The master could not be used: another Sentinel may know a newer one, and is asked before that one. */
+void topology_doubt_teller(struct topology *, const struct node *master);
 
 /* It has another history: its replicas have to greet once more, and show that they follow it. */
 void topology_doubt_replicas(struct topology *, const struct node *primary);
