@@ -190,7 +190,8 @@ static void counted(struct sieve *s)
     const double missing = limit_of(capacity) - count.info.estimated_items - (double)link->reserved;
     const uint64_t least = capacity / LEAST + 1;
     const double part = floor(missing / PARTS) + (double)least;
-    const double shared = fmin(part * (s->filter->waiting + 1.0), missing); /* by those that wait for the count */
+    /* By those that wait for the count. Others may count at once, and a loop each may have as many that wait. */
+    const double shared = fmin(part * (s->filter->waiting + 1.0), missing / (2 * ADDERS));
     link->room = missing > 0.0 ? (uint64_t)fmax(part, shared) : 0;
     if (link->room == 0 && !link->grown && link == redis_newest(s->filter)) /* another call may have grown it */
         s->growing.making = redis_links(s->filter) + 1;
