@@ -182,7 +182,8 @@ void windows_check_slice(const struct command_seen *seen, struct blob now, bool 
                     oracle_name(name));
     /* Of a loop's calls under way nobody knows whose script it is: all have begun behind the add for that period. */
     bool passed = world.plan->topology == CLUSTER && !caused(CAUSE_LOSS, 1) && !caused(CAUSE_SLOTS, 1) &&
-                  clock_of(name) >= n->latest_us /* it has not stepped back */ && !world_had(FAULT_STRANGER);
+                  clock_of(name) >= n->latest_us /* it has not stepped back */ && !world_had(FAULT_STRANGER) &&
+                  !n->unclean /* an add of a call that has failed may arrive */;
     bool older = false, knows = false, any = false, later = n->period_of[client] != 0 && period < n->period[client];
     for (struct call *c = calls; c != NULL && sets && !seen->mute; c = c->next)
         if (c->client == client && c->name == name) {
