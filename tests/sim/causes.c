@@ -81,8 +81,8 @@ bool has_cause(const struct call *c, hibloom_status status)
     case HIBLOOM_ETIMEDOUT:
         /* Of pairs, a server that stands still delays nothing that is for others. */
         if (c->by_pairs && !s->loop && world.plan->topology == CLUSTER && !has_several_keys(c->name) &&
-            s->from_replicas == 0 && world.faults == c->faults + 1 && world.had == UINT64_C(1) << FAULT_SLOW &&
-            !world_stood(root_key(c->name), c->begun_us))
+            !kind->growing && s->from_replicas == 0 && world.faults == c->faults + 1 &&
+            world.had == UINT64_C(1) << FAULT_SLOW && !world_stood(root_key(c->name), c->begun_us))
             return false;
         /* Who stood still once finds the answers that came meanwhile. Where sizes differ each piece takes long. */
         if (busy || s->deadline_ms == 0)
