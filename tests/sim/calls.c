@@ -303,10 +303,10 @@ void call_end(hibloom_status status, void *running)
 static void note_failed(struct client *c, const struct running *r, hibloom_status status, const hibloom_stats *before)
 {
     const hibloom_stats now = stats_of(c);
-    if (now.items_near - before->items_near > now.items - before->items)
-        fail_call(r->calls, "of its items more are near than it has");
     const bool one = r->count == 1 && !world.plan->client[c->id].fast; /* several learn of each other, or of a bitmap */
 
+    if (now.items_near - before->items_near > now.items - before->items)
+        fail_call(r->calls, "of its items more are near than it has");
     for (size_t part = 0; part < r->parts; part++) {
         const hibloom_status its = status_of(r, part, status);
         bool *failed = &c->handles[r->calls[part].name].failed;
@@ -330,6 +330,8 @@ hibloom_status call_blocking(struct client *c, const struct step *step)
     const hibloom_status status = carry_out(c, r, step);
     if (needs_handle(step->verb))
         note_failed(c, r, status, &before);
+    else if (r->away) /* its handle has added, and so learned */
+        c->handles[step->name].failed = false;
     call_end(status, r);
     for (size_t part = 0; part < r->parts; part++) {
         const hibloom_status its = status_of(r, part, status);
