@@ -168,7 +168,7 @@ bool is_taken(int name)
 /* Then a call touches only some of them, and the others may be gone. */
 bool has_several_keys(int name)
 {
-    return kind_of(name)->bare || kind_of(name)->window || kind_of(name)->partitioned || world.plan->sizes > 1 ||
+    return kind_of(name)->bare || kind_of(name)->window || kind_of(name)->partitioned ||
            strstr(kind_of(name)->text, "segments") != NULL;
 }
 
