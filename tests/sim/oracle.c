@@ -107,12 +107,12 @@ uint64_t oracle_root_of(const char *name)
 }
 
 /* In it is all that anybody has added to what replaces (hibloom_replace). */
-static void check_replaced(int name, bool replaced)
+static void check_replaced(int name, int who)
 {
     const struct name *n = &names[name];
 
-    for (const struct call *c = replaced ? calls : NULL; c != NULL; c = c->next)
-        if (c->name == name && c->filled && c->from_root == n->there && n->there != 0 && !kind_of(name)->window &&
+    for (const struct call *c = calls; c != NULL; c = c->next)
+        if (c->client == who && c->name == name && c->filled && c->from_root == n->there && n->there != 0 && !kind_of(name)->window &&
             !kind_of(name)->bare && !world.stale[c->client] && !caused(CAUSE_LOSS, c->begun_us) &&
             !caused(CAUSE_KEYS, c->begun_us) && items_there(name, &n->seen, c->items) != c->items)
             fail_call(c, "what it has added to what replaces '%s' is not in", oracle_name(name));
@@ -171,7 +171,7 @@ void oracle_after(int who, const char *what)
             oracle_fail("%s gives '%s' a generation that is no greater than the one before", what, oracle_name(i));
         for (struct call *c = replaces && oracle_root(i) != root ? calls : NULL; c != NULL; c = c->next)
             c->placed = c->client == who && c->name == i && c->verb == VERB_REPLACE ? oracle_root(i) : c->placed;
-        check_replaced(i, replaces && names[i].there != there);
+        check_replaced(i, replaces && names[i].there != there ? who : -1);
         if (left && oracle_root(i) != root)
             oracle_fail("%s leaves a key of the '%s' that was there", what, oracle_name(i));
         if (!may && oracle_root(i) == root && names[i].expiry_ms != expiry_ms)

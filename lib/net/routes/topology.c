@@ -349,9 +349,10 @@ struct node *topology_redirect(struct topology *t, const struct node *asked, con
         return NULL;
     struct node *node = colon == host || *host == '?' ? node_of(t, asked->host, strlen(asked->host), (unsigned)port)
                                                       : node_of(t, host, (size_t)(colon - host), (unsigned)port);
-    if (node != NULL && words[0] == 'M')
+    const bool moved = words[0] == 'M';
+    if (node != NULL && moved)
         t->teller = asked->number + 1u; /* it has the newer map */
-    *took_over = node != NULL && words[0] == 'M' && node->role != NODE_PRIMARY;
+    *took_over = node != NULL && (moved ? node->role != NODE_PRIMARY : node->role == NODE_REPLICA);
     if (*took_over) { /* neither the next map nor its next greeting shall report it again */
         t->nodes[node->role == NODE_REPLICA ? node->primary : asked->number]->deposed = true;
         node->leave = node->leave || node->role == NODE_REPLICA;
@@ -360,7 +361,8 @@ struct node *topology_redirect(struct topology *t, const struct node *asked, con
         else
             forget_run(node);
         become_primary(node);
-        t->slots[slot] = node->number;
+        if (moved)
+            t->slots[slot] = node->number;
     }
     return node;
 }
