@@ -303,7 +303,8 @@ void call_end(hibloom_status status, void *running)
 static void note_failed(struct client *c, const struct running *r, hibloom_status status, const hibloom_stats *before)
 {
     const hibloom_stats now = stats_of(c);
-    const bool one = r->count == 1 && !world.plan->client[c->id].fast; /* several learn of each other, or of a bitmap */
+    /* Several learn of each other, or of a bitmap. */
+    const bool one = r->count == 1 && r->calls[0].verb != VERB_FILL && !world.plan->client[c->id].fast;
 
     if (now.items_near - before->items_near > now.items - before->items)
         fail_call(r->calls, "of its items more are near than it has");
