@@ -89,7 +89,7 @@ bool has_cause(const struct call *c, hibloom_status status)
             return busy && ((world.plan->sizes != 0 && world.plan->pieces != 0) || s->deadline_ms != 0 ||
                             (world.had & ~(UINT64_C(1) << FAULT_PAUSE | UINT64_C(1) << FAULT_PIECES)) != 0 ||
                             world.struck[c->client] > c->struck + 1);
-        return (s->deadline_ms < 300 && world_had(FAULT_STRANGER)) /* looked at for 250 ms, as late bits are */ ||
+        return (s->deadline_ms < 600 && world_had(FAULT_STRANGER)) /* looked at for 250 ms, by a replace twice */ ||
                world.plan->topology != SENTINEL || s->loop || c->times != 1 || kind->growing ||
                (world.plan->latency_us > 300 && s->deadline_ms < 3000) || world_had(FAULT_PIECES);
     case HIBLOOM_EUNAVAILABLE:
@@ -116,7 +116,8 @@ bool has_cause(const struct call *c, hibloom_status status)
     case HIBLOOM_EMISMATCH:
         if (c->only_new) /* it makes the first one that there is */
             return c->raw_at_begin != HIBLOOM_ENOTFOUND || !c->alone || commands_may_be_late() ||
-                   somebody_may_remove(c->name) || caused(CAUSE_KEYS, 1) || world.stale[c->client];
+                   somebody_may_remove(c->name) || caused(CAUSE_KEYS, 1) || world_had(FAULT_RESTART) ||
+                   world.stale[c->client]; /* one comes back from a dump */
         if (c->verb == VERB_OPEN && finds_no_other(c))
             return world.faults - c->faults >= 5; /* it begins ten times, and a loss may cost two of these */
         /* The name of what replaces, or is merged, may have late bits, or what a merge left of a filter before. */

@@ -420,6 +420,8 @@ static void draw_focus(struct plan *p, struct draw *d, const struct focus *focus
         p->rate = RATE_LATE;
     if (p->late != 0 && (focus->is & SIZES) != 0) /* what is late meets a filter of another size */
         p->faults |= FAULT(DELAY);
+    if (p->late != 0 || (p->faults & FAULT(CUT_LATE, JUMP, KILL)) != 0) /* late bits that stay hide one form */
+        p->sizes = p->sizes > 1 ? 1 : p->sizes;
 }
 
 void plan_draw(struct plan *p, uint64_t seed)

@@ -144,14 +144,19 @@ static bool is_quiet(const struct node *node)
            node->touched.first == NULL;
 }
 
-/* May it have keys of a call? By ASK commands go to a server that no map names, too. */
-static bool has_keys(const struct node *node)
+static bool has_call(const struct node *node)
 {
     const struct flight *at = node->unwritten.first;
 
     while (at != NULL && at->call == NULL)
         at = at->next;
-    return node->role == NODE_PRIMARY || (node->role == NODE_UNUSED && at != NULL);
+    return at != NULL;
+}
+
+/* May it have keys of a call? By ASK commands go to a server that no map names, too. */
+static bool has_keys(const struct node *node)
+{
+    return node->role == NODE_PRIMARY || (node->role == NODE_UNUSED && has_call(node));
 }
 
 /* Does it tell which run it is? */
@@ -389,8 +394,11 @@ void node_take_greeting(struct carrier *c, struct node *node, struct flight *fli
     /* Its primary may have forgotten something. Only the primary tells whether it has, so it answers. Without a history of
      * the primary nothing can be compared. */
     if (node->role == NODE_REPLICA && !run_is_in_step(&c->topology.nodes[node->primary]->run, &node->run)) {
-        node_lose(c, node, HIBLOOM_EUNAVAILABLE, "this replica does not follow the primary");
-        return;
+        if (has_call(node) || node->unwritten.first == NULL || !c->topology.clustered) {
+            node_lose(c, node, HIBLOOM_EUNAVAILABLE, "this replica does not follow the primary");
+            return;
+        }
+        node->role = NODE_UNUSED; /* it is asked for the map. Once all primaries are new no other server has one */
     }
     make_ready(c, node);
     node_hurry(node);
