@@ -173,12 +173,14 @@ static void note_told(struct client *c, const struct call *call, hibloom_status 
     if (!needs_handle(call->verb) || status != HIBLOOM_ELOST || merges_here(call) ||
         (call->from != 0 && !call->from_own) /* the other handle may be told */)
         return;
-    if (call->begun_us >= h->told_us && runs <= h->told_runs && runs <= other->told_runs)
+    const bool behind = call->begun_us >= h->told_us;
+    if (behind && runs <= h->told_runs && runs <= other->told_runs)
         fail_call(call, "its handle of '%s' is told again of %d other runs", oracle_name(call->name), (int)runs);
     h->told_runs = other->told_runs = call->runs; /* a merge tells both */
+    h->told_us = other->told_us = net_now_us();
     if (call->from != 0)
         return;
-    if (call->begun_us >= h->told_us && ++h->told > runs)
+    if (behind && ++h->told > runs)
         fail_call(call, "its handle of '%s' is told %d times of %d other runs of servers", oracle_name(call->name),
                   (int)h->told, (int)runs);
     /* Uptimes are whole seconds: a server that restarted, and has given a slot away, may tell again as it is met. So may an
@@ -191,7 +193,6 @@ static void note_told(struct client *c, const struct call *call, hibloom_status 
         (world.last_us[CAUSE_SLOTS] == 0 || (!late && net_now_us() > world.last_us[CAUSE_RESTART] + 3000000)))
         fail_call(call, "its handle of '%s' is told %d times, and there were %u other runs of servers",
                   oracle_name(call->name), (int)h->told, world.other_runs);
-    h->told_us = net_now_us();
 }
 
 /* Which filter an open has opened: the only one that was there. A server that is not the truth may have shown another. */
@@ -303,8 +304,7 @@ void call_end(hibloom_status status, void *running)
 static void note_failed(struct client *c, const struct running *r, hibloom_status status, const hibloom_stats *before)
 {
     const hibloom_stats now = stats_of(c);
-    /* Several learn of each other, or of a bitmap. */
-    const bool one = r->count == 1 && r->calls[0].verb != VERB_FILL && !world.plan->client[c->id].fast;
+    const bool one = r->count == 1 && r->calls[0].verb != VERB_FILL && !world.plan->client[c->id].fast; /* by itself */
 
     if (now.items_near - before->items_near > now.items - before->items)
         fail_call(r->calls, "of its items more are near than it has");
