@@ -299,7 +299,8 @@ static void an_answer_that_nobody_asked_for_ends_the_connection(void **state)
     proxy_mark(proxy);
     proxy_replace(proxy, 0, 1, "$0\r\n\r\n:1\r\n"); /* to INFO */
     hibloom_store *store = test_connect(proxy_uri(proxy), NULL);
-    assert_dropped_last(test_open(store, "more", "bits=1000 hashes=3"), store);
+    hibloom *filter = test_open(store, "more", "bits=1000 hashes=3");
+    assert_dropped_last(filter, store);
 }
 
 /* A redirect is for who knows a cluster: under any other URI no try mends it, and nothing is sent elsewhere. */
