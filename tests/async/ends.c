@@ -86,7 +86,7 @@ static void calls_that_run_out_cost_no_connection(void **state)
 {
     struct redis_server *server = redis_server_start(NULL);
     void *loop = loop_class->open();
-    hibloom_store *async = async_store(loop, with_options(redis_server_uri(server), "retry=9s&command_timeout=9s"), NULL);
+    hibloom_store *async = async_store(loop, with_options(redis_server_uri(server), "retry=10s"), NULL);
     hibloom *filter = async_filter(loop, async, "f", text);
     uint64_t before = UINT64_MAX;
     unsigned until = 65, n = 0;
