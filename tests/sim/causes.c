@@ -79,9 +79,9 @@ bool has_cause(const struct call *c, hibloom_status status)
         return world.starved_us[c->client] >= (s->loop ? 1 : since) &&
                (s->loop || world.plan->topology != STANDALONE || world.starved_us[c->client] >= c->answered_us);
     case HIBLOOM_ETIMEDOUT:
-        /* Of pairs, a server that stands still delays nothing that is for others. */
+        /* Of pairs, a server that stands still delays nothing that is for others, but for a map. */
         if (c->by_pairs && !s->loop && world.plan->topology == CLUSTER && !has_several_keys(c->name) &&
-            !kind->growing && s->from_replicas == 0 && world.faults == c->faults + 1 &&
+            !strstr(c->text, "cluster:") && !kind->growing && s->from_replicas == 0 && world.faults == c->faults + 1 &&
             world.had == UINT64_C(1) << FAULT_SLOW && !world_stood(root_key(c->name), c->begun_us))
             return false;
         /* Who stood still once finds the answers that came meanwhile. Where sizes differ each piece takes long. */
