@@ -399,6 +399,8 @@ void node_take_greeting(struct carrier *c, struct node *node, struct flight *fli
             return;
         }
         node->role = NODE_UNUSED; /* it is asked for the map. Once all primaries are new no other server has one */
+        node->run.id[0] = '\0';   /* it is met anew where it has keys, by the map or by ASK */
+        node->greeted_ns = 0;
     }
     make_ready(c, node);
     node_hurry(node);
