@@ -248,7 +248,7 @@ static unsigned char *take_flags(unsigned char *memory, size_t *used, size_t cou
 static size_t lay_out(struct walk *walk, const struct link *first, uint32_t k, bool answers, unsigned char *memory)
 {
     const size_t items = walk->pipeline_items, packs = most_packs(walk, first);
-    const size_t exchanges = walk_by_key(walk) ? walk->keys : packs;
+    const size_t exchanges = walk_exchanges(walk, packs);
     const bool spanning = spec_is_spanning(first->spec);
     const bool may_be_late = walk->encoding->sets && first->spec->window != 0;
     struct pipeline of = {.base = 0};

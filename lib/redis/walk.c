@@ -184,7 +184,7 @@ static bool write_pipeline(struct talk *talk, struct outbox *outbox, unsigned nu
     if (!pipeline_fill(walk, pipeline)) /* nobody else sends the other one's packs again */
         return walk->pipelined > 1 && talk->outstanding[number ^ 1] == 0 && write_resends(walk, outbox, number ^ 1);
     walk->last = (uint8_t)number;
-    memset(pipeline->proven, 0, walk_by_key(walk) ? walk->keys : pipeline->packs);
+    memset(pipeline->proven, 0, walk_exchanges(walk, pipeline->packs));
     if (walk->together)
         count_together(walk, outbox);
     else

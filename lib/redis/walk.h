@@ -86,6 +86,12 @@ static inline bool walk_by_key(const struct walk *walk)
     return walk->encoding->each_key || walk->encoding->all_keys;
 }
 
+/* Of so many packs: answers and proofs are noted for each. */
+static inline size_t walk_exchanges(const struct walk *walk, size_t packs)
+{
+    return walk_by_key(walk) ? walk->keys : packs;
+}
+
 /* Has the nth link all bits of the item? The look must be OK. */
 static inline bool walk_found(const struct walk *walk, uint32_t nth, size_t item)
 {
