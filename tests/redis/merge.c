@@ -280,7 +280,6 @@ static void a_key_of_twelve_megabytes_goes_in_parts(void **state)
     }
 }
 
-/* Its root says so (docs/format.md, 10), and the script that takes a part reads that. One that is empty goes in parts, too. */
 static void a_bare_bitmap_takes_a_filter_and_keeps_what_is_others(void **state)
 {
     for (size_t t = 0; t < 2; t++)

@@ -203,7 +203,8 @@ static void *run(void *argument)
         proxy->connections++;
         proxy->serves = true; /* before it is taken from the listener: see proxy_wait_idle */
         pthread_mutex_unlock(&proxy->mutex);
-        int client = accept4(proxy->listener.fd, NULL, NULL, SOCK_CLOEXEC), server = connect_upstream(proxy);
+        int client = accept4(proxy->listener.fd, NULL, NULL, SOCK_CLOEXEC);
+        int server = connect_upstream(proxy);
 
         if (client >= 0 && server >= 0)
             converse(proxy, client, server);
