@@ -625,9 +625,3 @@ void script_start(struct commands *out, enum script script, size_t keys, size_t 
     command_text(out, texts[script]);
     command_number(out, keys);
 }
-
-void script_touch(struct commands *out, const char *key)
-{
-    script_start(out, SCRIPT_TOUCH, 1, 0);
-    command_text(out, key);
-}

@@ -33,7 +33,4 @@ enum script {
  * script's comment has its arguments and result. */
 void script_start(struct commands *, enum script, size_t keys, size_t arguments);
 
-/* A write to the key that changes nothing. */
-void script_touch(struct commands *, const char *key);
-
 #endif

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "redis/link.h"
 #include "redis/near.h"
+#include "redis/scripts.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -500,6 +501,12 @@ void task_remake(struct task *task, struct outbox *outbox)
     struct talk *talk = innermost(task);
 
     talk->remake(talk, outbox);
+}
+
+void task_touch(struct commands *out, const char *key)
+{
+    script_start(out, SCRIPT_TOUCH, 1, 0);
+    command_text(out, key);
 }
 
 void task_reply(struct task *task, uint32_t tag, uint32_t index, const struct reply *reply)

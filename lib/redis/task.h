@@ -156,6 +156,9 @@ enum task_next task_next(struct task *, struct outbox *);
 void task_reply(struct task *, uint32_t tag, uint32_t index, const struct reply *);
 void task_remake(struct task *, struct outbox *); /* writes the exchange that is `remade` */
 
+/* A write on the key that changes nothing: WAIT counts replicas behind it. */
+void task_touch(struct commands *, const char *key);
+
 /* Takes the reply to the guard of an exchange, which went alone. False: the exchange is not sent, and its replies are NULL.
  * A reply of NULL: no command of the exchange was ever carried out. Only a task with such a function writes guarded
  * exchanges. */

@@ -7,7 +7,7 @@
 #include "sim/client.h"
 #include "sim/oracle.h"
 
-enum { AT_ONCE = 3, FILL = 100, FILL_LENGTH = 8, UNWRITTEN = 0x5a };
+enum { AT_ONCE = 3, FILL_LENGTH = 8, UNWRITTEN = 0x5a };
 
 struct handle {
     hibloom *filter;
@@ -38,7 +38,7 @@ struct running {
     hibloom_item items[ITEMS * TIMES_ROOM]; /* from here on all is large, mostly unused, and each step's own */
     unsigned char part[ITEMS * TIMES_ROOM]; /* of each item */
     bool answers[ITEMS * TIMES_ROOM];
-    char fillers[FILL][FILL_LENGTH + 1]; /* on a loop: they are added one by one, at once */
+    char fillers[FILL][FILL_LENGTH + 1];
     char lent[ITEMS][8];                 /* items that are there while the library is called */
 };
 

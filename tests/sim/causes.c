@@ -91,6 +91,7 @@ bool has_cause(const struct call *c, hibloom_status status)
                             world.struck[c->client] > c->struck + 1);
         return (s->deadline_ms < 600 && world_had(FAULT_STRANGER)) /* looked at for 250 ms, by a replace twice */ ||
                world.plan->topology != SENTINEL || s->loop || c->times != 1 || kind->growing ||
+               (s->min_replicas > 0 && (world_had(FAULT_LAG) || world.plan->lag_us > 1000 * s->replicas_ms)) ||
                (world.plan->latency_us > 300 && s->deadline_ms < 3000) || world_had(FAULT_PIECES);
     case HIBLOOM_EUNAVAILABLE:
         if ((strstr(c->text, "MASTERDOWN") != NULL && c->verb == VERB_LOOK && s->deadline_ms == 0 &&
@@ -167,7 +168,8 @@ uint64_t bound_ms(const struct call *c)
     const uint64_t deadline_ms = world.settled || (c->from != 0 && !c->from_own) ? 0 : s->deadline_ms; /* without one */
     const uint64_t held_ms = (world.held_us - c->held_us) / 1000;
     /* On a loop a WAIT for other calls comes before its answers. A filter that is nearly full takes items one by one. */
-    const uint64_t steps = 20 + 2 * c->times * (uint64_t)__builtin_popcount(c->items);
+    const uint64_t items = c->verb == VERB_FILL ? FILL : (uint64_t)__builtin_popcount(c->items);
+    const uint64_t steps = 20 + 2 * c->times * items;
     const uint64_t failures = 1 + world.faults - c->faults + (s->min_replicas > 0);
     const uint64_t waits_ms = s->loop && s->min_replicas > 0 ? steps * s->replicas_ms : 0;
     const uint64_t paused_ms = (world.paused_us[c->client] - c->paused_us) / 1000;

@@ -268,7 +268,8 @@ static void check_told(const struct call *c, hibloom_status status)
                       (world.plan->topology != STANDALONE || world_must_have_told(c->begun_us, c->held_us)));
     if (other && now == c->run && met && !s->accept_restarts && !s->from_replicas && s->near < 2 &&
         !caused(CAUSE_SLOTS, n->run_us[c->client]) && !caused(CAUSE_DENIAL, 1) && !has_another(c, false) &&
-        !(world.plan->topology == CLUSTER && (has_several_keys(c->name) || kind_of(c->name)->growing)))
+        !(world.plan->topology == CLUSTER &&
+          (has_several_keys(c->name) || kind_of(c->name)->growing || world.plan->sizes > 1)))
         fail_call(c, "OK, but its handle of '%s' was not told that the server is another run %lx, not %lx",
                   oracle_name(c->name), c->run, *known);
     if (now == c->run) {

@@ -3,7 +3,6 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "net/flights/node.h"
-#include "redis/scripts.h"
 
 #include <stdio.h>
 
@@ -83,7 +82,7 @@ static struct flight *new_touch(struct carrier *c, struct call *call, struct nod
     struct commands commands = {0};
 
     if (exchange.tag != 0) {
-        script_touch(&commands, touched->key);
+        task_touch(&commands, touched->key);
     } else {
         command_start(&commands, 3, "WAIT");
         command_number(&commands, 0);
