@@ -175,9 +175,7 @@ bool guard_take(struct talk *talk, uint32_t i, uint32_t index, const struct repl
         return take_bare(&talk->task, i, index, reply, false);
     if (guard_matches(talk, i, reply, 0))
         return true;
-    if (talk->diagnose == NULL)
-        talk->was_absent = reply->text_len == 0 && !reply->by_replica; /* which may lag behind */
-    if (reply->by_replica) /* so it is not suspect, and must not hide a key that is */
+    if (reply->by_replica) /* it may lag behind: so the key is not suspect, and must not hide one that is */
         (void)begin_diagnosis(talk, i);
     else
         guard_note_other(talk, i);
@@ -249,7 +247,7 @@ static void take_finding(struct talk *talk, uint32_t tag, uint32_t index, const 
     task_fail_as(task, task_check(task, link, reply, REDIS_REPLY_STRING, i));
     if (reply->type != REDIS_REPLY_STRING)
         return;
-    talk->was_absent = talk->was_absent && !reply->by_replica;
+    talk->by_primary = talk->by_primary && !reply->by_replica;
     const enum record_found found = record_read_end(reply->text, reply->text_len, &record);
     talk->found[tag] = (struct finding){.found = found,
                                         .state = record.state,
@@ -281,7 +279,7 @@ static const struct failure
                .words = "was altered: what follows its bits is not what was created; call hibloom_reopen, and if that "
                         "fails, too, delete the key"},
     back = {.status = HIBLOOM_EUNAVAILABLE,
-            .words = "was not where it was asked for, and is whole where its slot is now: call again"};
+            .words = "was not there, or was another one, as it was asked for, and is whole now: call again"};
 
 static void fail(struct task *task, const struct failure *how, const char *key)
 {
@@ -321,13 +319,13 @@ static bool is_key(const struct finding *finding)
     return finding->same_generation && finding->same_id;
 }
 
-/* It was not there, and is whole now: its slot moved there and back, while the client stood still. */
+/* It was not there, and is whole now: its slot moved there and back, or its server came back with older data. */
 static bool is_back(const struct talk *talk)
 {
     const struct finding *there = &talk->found[AT_KEY];
 
-    return talk->was_absent && talk->task.link->server->clustered && there->found == RECORD_FOUND && there->same_spec &&
-           is_key(there) && record_is_ready(there->state);
+    return talk->by_primary && there->found == RECORD_FOUND && there->same_spec && is_key(there) &&
+           record_is_ready(there->state);
 }
 
 /* A further link: is its filter gone, or another one, or has that lost the link? */
@@ -427,6 +425,7 @@ void guard_note_other(struct talk *talk, uint32_t i)
 {
     if (!begin_diagnosis(talk, i))
         return;
+    talk->by_primary = true;
     if (i == 0)
         talk->task.link->root_failed = true;
     else
