@@ -19,12 +19,6 @@ static void restore_makes_again_what_was_saved(void **state)
     assert_run("", 0, "", "", "drop", name);
     assert_run("", 0, "", "", "restore", name, file);
     assert_run("", 1, "maybe\ta\nmaybe\tb\nno\tc\n", "", "check", name, "a", "b", "c");
-
-    /* a union with what is there since */
-    assert_run("", 0, "", "", "clear", name);
-    assert_run("", 0, NULL, "", "add", name, "c");
-    assert_run("", 0, "", "", "restore", name, file);
-    assert_run("", 0, "maybe\ta\nmaybe\tb\nmaybe\tc\n", "", "check", name, "a", "b", "c");
     free(file);
     temp_dir_remove(dir);
 }

@@ -56,7 +56,7 @@ static void what_is_known_costs_one_guard_a_call(void **state)
 static void of_a_growing_filter_each_link_has_one(void **state)
 {
     hibloom_store *store = test_store(NULL);
-    hibloom *filter = open_near(store, "grows", GROWS, 0), *again;
+    hibloom *filter = open_near(store, "grows", GROWS, 0);
     hibloom_stats stats;
 
     set_items(0);
@@ -71,11 +71,6 @@ static void of_a_growing_filter_each_link_has_one(void **state)
     assert_true(test_stats(store).commands <= before + 4 + 2 * 10);
     hibloom_get_stats(store, &stats, sizeof stats);
     assert_true(stats.items_near >= BATCH);
-    again = test_open(store, "grows", GROWS);
-    assert_ok(hibloom_clear(again), store);
-    assert_ok(hibloom_contains_many(filter, items, BATCH, answers), store); /* its guards tell of that */
-    assert_int_equal(test_count_true(answers, BATCH), 0);
-    hibloom_close(again);
     assert_dropped_last(filter, store);
 }
 
@@ -139,9 +134,8 @@ static void it_takes_no_more_memory_than_it_may(void **state)
         assert_ok(hibloom_contains_many(second, items, BATCH, answers), store);
         assert_int_equal(test_count_true(answers, BATCH), BATCH);
         assert_int_equal(test_stats(store).commands == before, closed); /* then there is room */
-        if (!closed) {
+        if (!closed)
             assert_dropped(filter, store);
-        }
     }
     assert_dropped_last(second, store);
 }

@@ -39,7 +39,7 @@ struct running {
     unsigned char part[ITEMS * TIMES_ROOM]; /* of each item */
     bool answers[ITEMS * TIMES_ROOM];
     char fillers[FILL][FILL_LENGTH + 1];
-    char lent[ITEMS][8];                 /* items that are there while the library is called */
+    char lent[ITEMS][8]; /* items that are there while the library is called */
 };
 
 struct client {

@@ -71,7 +71,7 @@ static bool has_late_bits(int name)
                                   world_count_keys(oracle_name(name)) > 0);
     /* Where a clock was set back, a maker of keys that slept may make one over a later filter's (docs/format.md, 9). */
     const bool damaged = n->seen.status == HIBLOOM_ECORRUPT && !caused(CAUSE_KEYS, 1) && !caused(CAUSE_CLOCK, 1);
-    const bool another = n->seen.status == HIBLOOM_EMISMATCH && world.plan->sizes < 2; /* else two filters may be there */
+    const bool another = n->seen.status == HIBLOOM_EMISMATCH && world.plan->sizes < 2; /* else two may be there */
     if ((another || damaged) && !caused(CAUSE_LOSS, 1) && !was_expired(name))
         return true;
     for (size_t l = 0; n->seen.status == 0 && l < n->seen.links; l++)

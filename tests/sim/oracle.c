@@ -452,7 +452,7 @@ static bool gives_up(const struct call *c, hibloom_status status, uint64_t took_
 
     return c->verb <= VERB_LOOK && (took_ms + 1 < s->retry_ms || (patient && (in_peace || has_server))) &&
            s->deadline_ms == 0 && c->times == 1 && !c->by_pairs && world.starved_us[c->client] == 0 &&
-           strstr(text, "random") == NULL &&
+           strstr(text, "random") == NULL && strstr(text, "is whole now") == NULL &&
            strstr(text, "being closed") == NULL /* its own done has closed the handle: the words are of that */ &&
            /* a look-up that would have to mend a link on a server that takes no writes */
            (c->verb != VERB_LOOK || !kind_of(c->name)->growing || strstr(text, "READONLY") == NULL) &&
