@@ -175,6 +175,8 @@ bool guard_take(struct talk *talk, uint32_t i, uint32_t index, const struct repl
         return take_bare(&talk->task, i, index, reply, false);
     if (guard_matches(talk, i, reply, 0))
         return true;
+    if (talk->diagnose == NULL)
+        talk->was_absent = reply->text_len == 0;
     if (reply->by_replica) /* it may lag behind: so the key is not suspect, and must not hide one that is */
         (void)begin_diagnosis(talk, i);
     else
@@ -319,12 +321,14 @@ static bool is_key(const struct finding *finding)
     return finding->same_generation && finding->same_id;
 }
 
-/* It was not there, and is whole now: its slot moved there and back, or its server came back with older data. */
+/* It was not there, and is whole now: its slot moved there and back, late bits are gone, or its server came back with
+ * older data. A root of several that was there may list another key. */
 static bool is_back(const struct talk *talk)
 {
     const struct finding *there = &talk->found[AT_KEY];
+    const bool lists = talk->other_key == 0 && talk->task.link->count > 1 && !talk->was_absent;
 
-    return talk->by_primary && there->found == RECORD_FOUND && there->same_spec && is_key(there) &&
+    return talk->by_primary && !lists && there->found == RECORD_FOUND && there->same_spec && is_key(there) &&
            record_is_ready(there->state);
 }
 

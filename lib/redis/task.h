@@ -278,7 +278,8 @@ struct talk {
     bool pipelined : 1;      /* what is outstanding goes by pipelines */
     bool cleaning : 1;       /* the failure is known; what fails now is not noted */
     bool asks_again : 1;     /* a second time what happened to the other key */
-    bool by_primary : 1;     /* the other key is not this one, as a primary said; */
+    bool by_primary : 1;     /* all that is known of the other key is from a primary; */
+    bool was_absent : 1;     /* it was not there, as its guard said; */
     bool is_longer : 1;      /* or is longer than the bits */
     uint32_t other_key;      /* which is this one, and */
     talk_step *diagnose;     /* reads what happened to it; NULL: no key is another one */
