@@ -11,8 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { CLIENTS = 4, NAMES = 2, ITEMS = 8, STEPS_MAX = 64, FAULTS_MAX = 64 };
-enum { FILL = 100 }; /* items of a fill: on a loop they are added one by one, at once */
+enum { CLIENTS = 4, NAMES = 2, ITEMS = 8, STEPS_MAX = 64, FAULTS_MAX = 64, FILL = 100 /* items of a fill */ };
 /* An item comes so often in a call at most: as drawn, and in a file. Only of so many are bitmaps read before an add. */
 enum { TIMES_MOST = 120, TIMES_ROOM = 240 };
 /* Times of a merge whose other filter is not in memory: it is made at the same servers for that, or is one of the world. */
