@@ -142,19 +142,6 @@ static int transfer(struct connection *c, int *done)
     return result;
 }
 
-static int read_bytes(struct connection *c, void *bulk, size_t room)
-{
-    return is_plain(c) ? receive(c, bulk, room) : transfer(c, NULL);
-}
-
-/* The end of a long buffer goes by hiredis, which frees the buffer then. */
-static int write_bytes(struct connection *c, int *done)
-{
-    const size_t at_least = is_long(c->context) ? SEND_BYTES : 0;
-
-    return is_plain(c) && left_to_send(c) > at_least ? send_some(c, done) : transfer(c, done);
-}
-
 /* ---- Making it ---- */
 
 static void install_reader(struct connection *c)
@@ -316,7 +303,7 @@ static void read_some(struct connection *c, void *bulk, size_t room)
         fail(c, HIBLOOM_EPROTO, "the answer is longer than any that was asked for");
     } else {
         const size_t before = reader->len;
-        if (read_bytes(c, bulk, room) != REDIS_OK) {
+        if ((is_plain(c) ? receive(c, bulk, room) : transfer(c, NULL)) != REDIS_OK) {
             fail_as_context(c, errno);
             return;
         }
@@ -445,7 +432,9 @@ void connection_flush(struct connection *c)
     c->put = false;
     while (c->alive && !done && !stuck) {
         const size_t before = left_to_send(c);
-        const int result = write_bytes(c, &done);
+        /* The end of a long buffer goes by hiredis, which frees the buffer then. */
+        const bool here = is_plain(c) && before > (is_long(c->context) ? SEND_BYTES : 0);
+        const int result = here ? send_some(c, &done) : transfer(c, &done);
         if (result != REDIS_OK && (errno == EPIPE || errno == ECONNRESET || errno == EINTR)) {
             /* A server that refuses a client says why and hangs up. Its answers are read first. hiredis gives up on a
              * signal over TLS only, where a borrowed one may block. */
