@@ -283,7 +283,6 @@ static void leave_parts(struct many *m)
     for (size_t i = 0; i < m->parts_n && m->opened == NULL; i++)
         filter_hold(m->parts[i].filter);
     work_accept(&m->work);
-    events_gather(&looped->carrier);
     begin_parts(m);
     events_go(&looped->carrier);
     end_one(m);

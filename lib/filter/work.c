@@ -62,10 +62,12 @@ static hibloom_status finish(struct work *work, hibloom_status status)
     work->next = NULL;
     if (work->finish != NULL)
         status = work->finish(work, status);
-    if (work->next == NULL)
+    if (work->next == NULL) {
         end_work(work, status);
-    else
+    } else {
         events_begin(carrier_of(work), &work->call, work->next);
+        events_go(carrier_of(work));
+    }
     return status;
 }
 
@@ -175,6 +177,8 @@ static hibloom_status carry(struct work *work, struct task *task)
     events_begin(c, &work->call, task);
     if (async == NULL)
         return HIBLOOM_OK;
+    if (!is_part(work)) /* else all parts go on together */
+        events_go(c);
     while (events_tick(c))
         ;
     const bool refused = work->call.done && task->status != HIBLOOM_OK;

@@ -110,6 +110,7 @@ static hibloom_status run(struct redis_store *store, struct task *task)
 
     receive_rest(b);
     events_begin(c, &call, task);
+    events_go(c);
     wait_for_all(b);
     const hibloom_status status = events_error(c, &call);
     events_end(c, &call);
@@ -123,7 +124,6 @@ static void run_all(struct redis_store *store, void (*begin)(void *), void (*end
 
     b->heard_ms = clock_now_ms();
     receive_rest(b);
-    events_gather(c);
     c->in_step = true;
     begin(data);
     events_go(c);

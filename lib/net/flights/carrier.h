@@ -80,7 +80,6 @@ struct carrier {
     struct calls asleep;   /* each until its own wake_at; the earliest of them: */
     uint64_t wake_at;
     struct outbox outbox; /* of the task that writes just now, a step or what is `remade` */
-    bool gathers;         /* calls are begun, and none goes on until all have */
     bool in_step;         /* no node gets more before all have answered, so that calls share their round trips */
     bool by_turns;        /* the driver calls events_flush once the loop turns: till then a proof may get old */
     uint64_t ends_ms;     /* the first deadline of its calls, or of one that has ended; 0: none has one */

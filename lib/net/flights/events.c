@@ -1,6 +1,6 @@
 /* events.c: an event -> its call, node or flight. See events.h.
  *
- * An event makes calls runnable, and settle(), at its end, asks their tasks for what is next. So
+ * An event makes calls runnable, and events_go(), at its end, asks their tasks for what is next. So
  * task_next is never called from within task_reply. */
 #include "net/flights/events.h"
 #include "base/clock.h"
@@ -149,10 +149,8 @@ static void wake_others(struct carrier *c, struct call *maker, bool ends)
     }
 }
 
-static void settle(struct carrier *c)
+void events_go(struct carrier *c)
 {
-    if (c->gathers)
-        return;
     do {
         dispatch_ask_on(c);
         for (struct call *call; (call = TAILQ_FIRST(&c->runnable)) != NULL;) {
@@ -171,7 +169,7 @@ static void settle(struct carrier *c)
 void events_flush(struct carrier *c)
 {
     flush(c);
-    settle(c);
+    events_go(c);
 }
 
 void events_begin(struct carrier *c, struct call *call, struct task *task)
@@ -182,18 +180,6 @@ void events_begin(struct carrier *c, struct call *call, struct task *task)
     call->deadline = c->store.base.deadline_ms != 0 ? clock_now_ms() + c->store.base.deadline_ms : 0;
     c->ends_ms = sooner(c->ends_ms, call->deadline);
     (void)call_tell_restart(c, call, NULL);
-    settle(c);
-}
-
-void events_gather(struct carrier *c)
-{
-    c->gathers = true;
-}
-
-void events_go(struct carrier *c)
-{
-    c->gathers = false;
-    settle(c);
 }
 
 void events_cancel(struct carrier *c, const hibloom *filter)
@@ -208,7 +194,7 @@ void events_cancel(struct carrier *c, const hibloom *filter)
         call_wake(c, call);
         call_set_runnable(c, call);
     }
-    settle(c);
+    events_go(c);
 }
 
 void events_end(struct carrier *c, struct call *call)
@@ -230,7 +216,7 @@ void events_opened(struct carrier *c, struct node *node)
 {
     if (node_greet(c, node) != HIBLOOM_OK)
         node_lose(c, node, HIBLOOM_ENOMEM, "out of memory");
-    settle(c);
+    events_go(c);
 }
 
 void events_reply(struct carrier *c, struct node *node, struct reply *reply, const redisReply *object)
@@ -252,13 +238,13 @@ void events_reply(struct carrier *c, struct node *node, struct reply *reply, con
     case FLIGHT_WAIT:
     case FLIGHT_TOUCH: replicas_take(c, node, reply); break;
     }
-    settle(c);
+    events_go(c);
 }
 
 void events_lost(struct carrier *c, struct node *node, hibloom_status status, const char *words)
 {
     node_lose(c, node, status, words);
-    settle(c);
+    events_go(c);
 }
 
 /* ---- Calls that have no time left ---------------------------------------------------------------- */
@@ -311,7 +297,7 @@ static void expire_all(struct carrier *c, uint64_t now)
             c->ends_ms = sooner(c->ends_ms, call_deadline(c, call));
         else if (waits_for_locations(c, call))
             expire(c, flights_take(&call->waiting), NULL); /* its others go with it */
-    settle(c);
+    events_go(c);
 }
 
 bool events_tick(struct carrier *c)
@@ -337,7 +323,7 @@ bool events_tick(struct carrier *c)
             c->wake_at = call->wake_at;
         }
     }
-    settle(c);
+    events_go(c);
     return true;
 }
 

@@ -3,16 +3,15 @@
  * A driver tells what has come (events_reply), what is broken (events_lost) and what time it
  * is (events_tick). So blocking calls and an event loop retry and redirect alike.
  *
- * Any event, events_begin and events_cancel may end calls, this one or others: call.done. */
+ * Any event, events_go and events_cancel may end calls, this one or others: call.done. */
 #ifndef HIBLOOM_EVENTS_H
 #define HIBLOOM_EVENTS_H
 
 #include "net/flights/call.h"
 
+/* A call begins, and goes on with the next events_go. Calls that began before that go on together: what they send first
+ * shares a flush. */
 void events_begin(struct carrier *, struct call *, struct task *);
-
-/* Calls that are begun in between go on together, from the second one on: what they send first shares a flush. */
-void events_gather(struct carrier *);
 void events_go(struct carrier *);
 
 /* Calls on this handle fail with ECANCELED. They end once what is on its way has been answered. */
