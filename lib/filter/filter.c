@@ -56,80 +56,70 @@ hibloom_status filter_check_items(hibloom *filter, enum store_op op, const hiblo
     return HIBLOOM_OK;
 }
 
-static hibloom_status call_items(hibloom *filter, enum store_op op, const hibloom_item *items, size_t n, bool *answers,
-                                 const struct how *how)
-{
-    hibloom_status status = how_check(filter->store, filter, how, n);
-
-    if (status == HIBLOOM_OK)
-        status = filter_check_items(filter, op, items, n);
-    return status == HIBLOOM_OK ? how_items(filter, op, items, n, answers, how) : status;
-}
-
 hibloom_status hibloom_add_many(hibloom *filter, const hibloom_item *items, size_t n, bool *is_new)
 {
-    return call_items(filter, store_add(is_new), items, n, is_new, WAITS(add_many));
+    return how_items(filter, store_add(is_new), items, n, is_new, WAITS(add_many));
 }
 
 hibloom_status hibloom_async_add_many(hibloom *filter, const hibloom_item *items, size_t n, bool *is_new,
                                       hibloom_done_fn *done, void *data)
 {
-    return call_items(filter, store_add(is_new), items, n, is_new, LATER(add_many));
+    return how_items(filter, store_add(is_new), items, n, is_new, LATER(add_many));
 }
 
 hibloom_status hibloom_contains_many(hibloom *filter, const hibloom_item *items, size_t n, bool *found)
 {
-    return call_items(filter, STORE_LOOK, items, n, found, WAITS(contains_many));
+    return how_items(filter, STORE_LOOK, items, n, found, WAITS(contains_many));
 }
 
 hibloom_status hibloom_async_contains_many(hibloom *filter, const hibloom_item *items, size_t n, bool *found,
                                            hibloom_done_fn *done, void *data)
 {
-    return call_items(filter, STORE_LOOK, items, n, found, LATER(contains_many));
+    return how_items(filter, STORE_LOOK, items, n, found, LATER(contains_many));
 }
 
 hibloom_status hibloom_remove_many(hibloom *filter, const hibloom_item *items, size_t n, bool *was_in)
 {
-    return call_items(filter, STORE_REMOVE, items, n, was_in, WAITS(remove_many));
+    return how_items(filter, STORE_REMOVE, items, n, was_in, WAITS(remove_many));
 }
 
 hibloom_status hibloom_async_remove_many(hibloom *filter, const hibloom_item *items, size_t n, bool *was_in,
                                          hibloom_done_fn *done, void *data)
 {
-    return call_items(filter, STORE_REMOVE, items, n, was_in, LATER(remove_many));
+    return how_items(filter, STORE_REMOVE, items, n, was_in, LATER(remove_many));
 }
 
 hibloom_status hibloom_add(hibloom *filter, const void *item, size_t len, bool *is_new)
 {
-    return call_items(filter, store_add(is_new), &(hibloom_item){item, len}, 1, is_new, WAITS(add));
+    return how_items(filter, store_add(is_new), &(hibloom_item){item, len}, 1, is_new, WAITS(add));
 }
 
 hibloom_status hibloom_async_add(hibloom *filter, const void *item, size_t len, bool *is_new, hibloom_done_fn *done,
                                  void *data)
 {
-    return call_items(filter, store_add(is_new), &(hibloom_item){item, len}, 1, is_new, LATER(add));
+    return how_items(filter, store_add(is_new), &(hibloom_item){item, len}, 1, is_new, LATER(add));
 }
 
 hibloom_status hibloom_contains(hibloom *filter, const void *item, size_t len, bool *found)
 {
-    return call_items(filter, STORE_LOOK, &(hibloom_item){item, len}, 1, found, WAITS(contains));
+    return how_items(filter, STORE_LOOK, &(hibloom_item){item, len}, 1, found, WAITS(contains));
 }
 
 hibloom_status hibloom_async_contains(hibloom *filter, const void *item, size_t len, bool *found, hibloom_done_fn *done,
                                       void *data)
 {
-    return call_items(filter, STORE_LOOK, &(hibloom_item){item, len}, 1, found, LATER(contains));
+    return how_items(filter, STORE_LOOK, &(hibloom_item){item, len}, 1, found, LATER(contains));
 }
 
 hibloom_status hibloom_remove(hibloom *filter, const void *item, size_t len, bool *was_in)
 {
-    return call_items(filter, STORE_REMOVE, &(hibloom_item){item, len}, 1, was_in, WAITS(remove));
+    return how_items(filter, STORE_REMOVE, &(hibloom_item){item, len}, 1, was_in, WAITS(remove));
 }
 
 hibloom_status hibloom_async_remove(hibloom *filter, const void *item, size_t len, bool *was_in, hibloom_done_fn *done,
                                     void *data)
 {
-    return call_items(filter, STORE_REMOVE, &(hibloom_item){item, len}, 1, was_in, LATER(remove));
+    return how_items(filter, STORE_REMOVE, &(hibloom_item){item, len}, 1, was_in, LATER(remove));
 }
 
 hibloom_status hibloom_near_cache(hibloom *filter, uint64_t max_age_ms)

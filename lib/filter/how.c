@@ -10,23 +10,20 @@
 
 /* ---- May it be made? -------------------------------------------------------------------------- */
 
-hibloom_status how_check_handle(hibloom_store *store, const hibloom *filter)
-{
-    return filter->closing ? error_set(&store->error, HIBLOOM_ECANCELED, "the handle is being closed") : HIBLOOM_OK;
-}
-
 hibloom_status how_check(hibloom_store *store, const hibloom *filter, const struct how *how, size_t n)
 {
+    const bool whole = how->told == NULL;
+
     if (store->class == NULL)
         return HIBLOOM_EINVAL; /* its error already says why there is no store */
     if (how->async && store->async == NULL)
         return error_set(&store->error, HIBLOOM_ENOTSUP, "calls on this store wait: use hibloom_%s", how->name);
-    if (!how->async && store->async != NULL)
+    if (whole && !how->async && store->async != NULL)
         return error_set(&store->error, HIBLOOM_ENOTSUP, "this store is on an event loop: use hibloom_async_%s",
                          how->name);
-    if (filter != NULL && how_check_handle(store, filter) != HIBLOOM_OK)
-        return HIBLOOM_ECANCELED;
-    return store->async != NULL ? async_may_call(store->async, how, n) : HIBLOOM_OK;
+    if (filter != NULL && filter->closing)
+        return error_set(&store->error, HIBLOOM_ECANCELED, "the handle is being closed");
+    return whole && store->async != NULL ? async_may_call(store->async, how, n) : HIBLOOM_OK;
 }
 
 /* ---- The whole filter ----------------------------------------------------------------------- */
@@ -145,7 +142,12 @@ hibloom_status how_items(hibloom *filter, enum store_op op, const hibloom_item *
     const bool at_once = store_is_in_memory(store), waits = how->done == NULL;
     const bool copies = store->async != NULL; /* a call that waits has its caller's, and so have its parts */
     struct items_work here, *own;
+    hibloom_status status = how_check(store, filter, how, n);
 
+    if (status == HIBLOOM_OK)
+        status = filter_check_items(filter, op, items, n);
+    if (status != HIBLOOM_OK)
+        return status;
     if (waits && n == 0)
         return HIBLOOM_OK;
     if (waits && at_once)

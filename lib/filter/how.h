@@ -22,13 +22,11 @@ struct how {
 #define WAITS(name) (&(const struct how){#name, false, NULL, NULL, NULL})
 #define LATER(name) (&(const struct how){#name, true, done, data, NULL})
 
-/* May a call of n items be made so on this store, and on this handle of it? NULL: on none, or on several. */
+/* May a call of n items be made so on this store, and on this handle of it? NULL: on none, or on several. The store allows
+ * a part along with its whole call. */
 hibloom_status how_check(hibloom_store *, const hibloom *, const struct how *, size_t n);
 
-/* Does the handle take calls? ECANCELED: it is being closed; the words are the store's. how_check asks that, too. */
-hibloom_status how_check_handle(hibloom_store *, const hibloom *);
-
-/* ---- Calls that are one task, once how_check allows them --------------------------------------- */
+/* ---- Calls that are one task. how_items checks itself; how_check comes before how_links ---------- */
 
 hibloom_status how_items(hibloom *, enum store_op, const hibloom_item *, size_t n, bool *answers, const struct how *);
 

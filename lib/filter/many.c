@@ -204,9 +204,7 @@ static void begin_part(struct part *part)
         const struct links_args args = {.goal = LINKS_OPEN, .made = part->filter, .wanted = &m->wanted, .out = opened};
         status = how_links(m->work.store, &args, &how);
     } else {
-        status = how_check_handle(m->work.store, part->filter);
-        if (status == HIBLOOM_OK)
-            status = how_items(part->filter, m->op, m->items + part->first, part->n, answers, &how);
+        status = how_items(part->filter, m->op, m->items + part->first, part->n, answers, &how);
     }
     if (at_once || status != HIBLOOM_OK)
         part_done(status, part);
