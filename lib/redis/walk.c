@@ -73,40 +73,6 @@ static bool has_bits_in(const struct pack *pack, uint32_t i)
     return pack->order == NULL || pack->from[i + 1] > pack->from[i];
 }
 
-/* That of this number in a pipeline. */
-static void write_exchange(struct walk *walk, struct outbox *outbox, unsigned number, uint32_t at)
-{
-    struct pipeline *pipeline = &walk->pipelines[number];
-    const struct encoding *encoding = walk->encoding;
-    const struct pack *pack = pack_of(walk, pipeline, at);
-    struct link *link = walk->in[pack->nth].link;
-    const uint32_t i = key_of(walk, pipeline, at);
-    const size_t first = outbox->commands.count;
-    char name[KEYS_SIZE];
-    uint32_t there = i; /* it exists once the answer has come */
-    while (encoding->all_keys && !has_bits_in(pack, there))
-        there++;
-    const struct argument key = link_begin(link, outbox, at << 1 | number, there, name);
-
-    if (encoding->sets && link->bare)
-        ask_guards(walk, link, outbox, i);
-    walk->before = (uint32_t)(outbox->commands.count - first);
-    if (walk->links > 1)
-        pipeline_index(walk, pack);
-    encoding->ask(encoding, link, &outbox->commands, key, pack, i);
-    pipeline->answers[at] = (uint32_t)(outbox->commands.count - first) - walk->before;
-    if (!encoding->own_guard)
-        ask_guards(walk, link, outbox, i);
-    if (encoding->all_keys || encoding->own_guard)
-        outbox_end_into(outbox, walk->before, pack->known, (size_t)pack->items * link->spec->hashes);
-    else
-        outbox_end(outbox);
-    struct exchange *exchange = outbox_last(outbox);
-    exchange->as_one = !encoding->sets && !encoding->once;
-    exchange->guarded = has_guards_behind(walk, link);
-    exchange->once = encoding->once;
-}
-
 /* Bits that an answer tells of, without each_key. */
 static uint32_t bits_of_answer(const struct walk *walk, const struct pack *pack)
 {
@@ -115,29 +81,47 @@ static uint32_t bits_of_answer(const struct walk *walk, const struct pack *pack)
     return walk->encoding->each_bit ? 1 : walk->encoding->several ? encoding_bitfield_items(k) * k : k;
 }
 
-/* Writes the packs of a pipeline again that need it. Was there any? */
-static bool write_resends(struct walk *walk, struct outbox *outbox, unsigned number)
+/* Writes the packs of a pipeline, an exchange each, or only those that have to be sent again. Was there any? */
+static bool write_packs(struct walk *walk, struct outbox *outbox, unsigned number, bool again)
 {
     struct pipeline *pipeline = &walk->pipelines[number];
+    const struct encoding *encoding = walk->encoding;
+    const uint32_t count = encoding->each_key && !again ? walk->keys : pipeline->packs;
     bool any = false;
 
-    for (uint32_t p = 0; p < pipeline->packs; p++)
-        if (pipeline->pack[p].resend) {
-            any = true;
-            pipeline->pack[p].resend = false;
-            write_exchange(walk, outbox, number, p);
-        }
+    for (uint32_t at = 0; at < count; at++) {
+        struct pack *pack = pack_of(walk, pipeline, at);
+        struct link *link = walk->in[pack->nth].link;
+        const uint32_t i = key_of(walk, pipeline, at);
+        const size_t first = outbox->commands.count;
+        char name[KEYS_SIZE];
+        uint32_t there = i; /* it exists once the answer has come */
+        if (again ? !pack->resend : encoding->each_key && !has_bits_in(pack, at))
+            continue;
+        any = true;
+        pack->resend = false;
+        while (encoding->all_keys && !has_bits_in(pack, there))
+            there++;
+        const struct argument key = link_begin(link, outbox, at << 1 | number, there, name);
+        if (encoding->sets && link->bare)
+            ask_guards(walk, link, outbox, i);
+        walk->before = (uint32_t)(outbox->commands.count - first);
+        if (walk->links > 1)
+            pipeline_index(walk, pack);
+        encoding->ask(encoding, link, &outbox->commands, key, pack, i);
+        pipeline->answers[at] = (uint32_t)(outbox->commands.count - first) - walk->before;
+        if (!encoding->own_guard)
+            ask_guards(walk, link, outbox, i);
+        if (encoding->all_keys || encoding->own_guard)
+            outbox_end_into(outbox, walk->before, pack->known, (size_t)pack->items * link->spec->hashes);
+        else
+            outbox_end(outbox);
+        struct exchange *exchange = outbox_last(outbox);
+        exchange->as_one = !encoding->sets && !encoding->once;
+        exchange->guarded = has_guards_behind(walk, link);
+        exchange->once = encoding->once;
+    }
     return any;
-}
-
-static inline void write_packs(struct walk *walk, struct outbox *outbox, unsigned number)
-{
-    const struct pipeline *pipeline = &walk->pipelines[number];
-    const bool each_key = walk->encoding->each_key;
-
-    for (uint32_t at = 0; at < (each_key ? walk->keys : pipeline->packs); at++)
-        if (!each_key || has_bits_in(pipeline->pack, at))
-            write_exchange(walk, outbox, number, at);
 }
 
 static void ask_aside(struct walk *walk, struct outbox *outbox, unsigned number)
@@ -148,7 +132,7 @@ static void ask_aside(struct walk *walk, struct outbox *outbox, unsigned number)
 
 static void remake(struct talk *talk, struct outbox *outbox)
 {
-    write_packs(walk_of(talk), outbox, 0);
+    (void)write_packs(walk_of(talk), outbox, 0, false);
     ask_aside(walk_of(talk), outbox, 0);
 }
 
@@ -179,16 +163,16 @@ static bool write_pipeline(struct talk *talk, struct outbox *outbox, unsigned nu
 
     if (number == walk->pipelined)
         return false; /* the first one had all */
-    if (write_resends(walk, outbox, number))
+    if (write_packs(walk, outbox, number, true))
         return true;
     if (!pipeline_fill(walk, pipeline)) /* nobody else sends the other one's packs again */
-        return walk->pipelined > 1 && talk->outstanding[number ^ 1] == 0 && write_resends(walk, outbox, number ^ 1);
+        return walk->pipelined > 1 && talk->outstanding[number ^ 1] == 0 && write_packs(walk, outbox, number ^ 1, true);
     walk->last = (uint8_t)number;
     memset(pipeline->proven, 0, walk_exchanges(walk, pipeline->packs));
     if (walk->together)
         count_together(walk, outbox);
     else
-        write_packs(walk, outbox, number);
+        (void)write_packs(walk, outbox, number, false);
     guard_ask_config(talk->task.link, outbox, tag_of_config(walk) << 1 | number);
     if (!walk->started && !walk->together)
         ask_aside(walk, outbox, number);
