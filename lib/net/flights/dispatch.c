@@ -314,28 +314,6 @@ static bool is_held(const struct carrier *c, const struct flight *flight, enum r
            (call_may_retry(c, flight->call) || (flight->by_replica && !flight->replica_failed));
 }
 
-/* False: it was that of the guard, which went alone, and was not good. */
-static bool deliver(struct carrier *c, struct node *node, struct flight *flight, struct reply *reply)
-{
-    struct call *call = flight->call;
-    struct task *task = call->task;
-    const bool was_fine = !task_has_failed(task);
-    const uint32_t index = flight->index++;
-    bool good = true;
-
-    reply->repeated = index >= flight->doubtful && !task->reads;
-    reply->duplicate = index < flight->delivered;
-    reply->by_replica = flight->by_replica;
-    reply->asked_ns = flight->sent_ns;
-    if (flight->guard_ahead)
-        good = task_take_guard_ahead(task, flight->exchange.tag, reply);
-    else
-        task_reply(task, flight->exchange.tag, index, reply);
-    if (was_fine && task_has_failed(task))
-        call_note_failure(c, call, node);
-    return good;
-}
-
 /* Keeps a refusal from the task. Notes the first reply behind it that is none. */
 static void hold(struct flight *flight, const struct reply *reply, bool refused, enum refusal refusal)
 {
@@ -392,20 +370,33 @@ bool dispatch_take_reply(struct carrier *c, struct node *node, struct flight *fl
 {
     const bool refused = reply->type == REDIS_REPLY_ERROR;
     const enum refusal refusal = refused ? refusal_of(reply->text) : REFUSAL_OTHER;
-    bool good = true;
+    struct call *call = flight->call;
+    struct task *task = call->task;
+    const bool was_fine = !task_has_failed(task);
+    bool good = true; /* false: its guard went alone, and was not good */
 
     if (!refused && !flight->guard_ahead && !(flight->exchange.proof && reply->type == REDIS_REPLY_STRING)) {
-        call_note_node(c, flight->call, node);
+        call_note_node(c, call, node);
         replicas_note_node(c, flight, node);
     }
     node->down = refusal == REFUSAL_CLUSTERDOWN; /* or it has no slot, and is no part of the cluster any more */
     if (refusal == REFUSAL_MASTERDOWN || node->down)
         carrier_note_lost(c, node);
-    if (refusal == REFUSAL_READONLY && !is_passed_over(c, flight->call, refusal))
+    if (refusal == REFUSAL_READONLY && !is_passed_over(c, call, refusal))
         carrier_note_demoted(c, node);
     if (flight->held == 0 && !(refused && is_held(c, flight, refusal))) {
         flight->unserved |= refused && refusal != REFUSAL_OTHER && refusal != REFUSAL_WRONGTYPE;
-        good = deliver(c, node, flight, reply);
+        const uint32_t index = flight->index++;
+        reply->repeated = index >= flight->doubtful && !task->reads;
+        reply->duplicate = index < flight->delivered;
+        reply->by_replica = flight->by_replica;
+        reply->asked_ns = flight->sent_ns;
+        if (flight->guard_ahead)
+            good = task_take_guard_ahead(task, flight->exchange.tag, reply);
+        else
+            task_reply(task, flight->exchange.tag, index, reply);
+        if (was_fine && task_has_failed(task))
+            call_note_failure(c, call, node);
     } else {
         hold(flight, reply, refused, refusal);
     }
