@@ -36,6 +36,7 @@ struct pause {
     unsigned count; /* pauses before it, without a second between; they make the next one longer */
 };
 
+/* routes/ decides by the first part. The second one is of flights/ alone. */
 struct node {
     char host[NODE_HOST_SIZE]; /* "": not known yet; the settings have the path of a Unix socket */
     unsigned port;
@@ -44,36 +45,37 @@ struct node {
     uint16_t number;  /* its own */
     bool seed;        /* the URI names it */
     bool named;       /* by a redirect, or by the map that is being read: its role is not known yet */
+    bool unmet;       /* handles have learned of its take-over, and it has not greeted since */
+    bool down;        /* its last answer said that the cluster is down: CLUSTERDOWN */
+    bool deposed;     /* a redirect told that it was taken over from: the next map need not */
+    bool retired;     /* a primary of the map that greeted as a replica */
+    bool leave;       /* it is no longer what it was: closed once all answers have come */
     enum node_state state;
-    struct pause pause;    /* before it is connected to again */
-    hibloom_status status; /* why it was of no use last, */
-    struct error error;    /* and in words; "": it is of use */
-    uint64_t trouble_ns;   /* when that was; 0: it is of use */
-    bool logged;           /* that was */
-    bool hopeless;         /* it could not be reached, which no other try mends */
+    struct pause pause;  /* before it is connected to again */
+    uint64_t trouble_ns; /* when it was of no use last; 0: it is of use */
+    uint64_t asked;      /* the last round of locating that asked it */
+    uint64_t told_ns;    /* handles have learned of all that it lost before then; 0: no map named it as a primary */
+    uint64_t greeted_ns; /* when the last greeting was written that has been answered; 0: it has to be greeted anew */
     struct server_run run;
     struct server_run former; /* the one that was met before handles learned of all that it lost before told_ns */
-    uint64_t told_ns;    /* handles have learned of all that it lost before then; 0: no map named it as a primary */
-    bool unmet;          /* handles have learned of its take-over, and it has not greeted since */
-    uint64_t greeted_ns; /* when the last greeting was written that has been answered; 0: it has to be greeted anew */
-    uint64_t proves_ns;  /* proofs from before then do not count: they are of another connection, or of another run */
-    unsigned late_greetings; /* in a row, whose answer was that old when it was read */
     struct greeting greeting;
     struct flights unwritten; /* until the next flush once it is ready */
-    uint64_t expires_ms;      /* the first of their calls that may run out does so then, or has gone; 0: none may */
-    struct flights sent;      /* and written */
-    struct flights touched;   /* writes with their answers: the next answer to WAIT is theirs, too */
-    bool waits;               /* WAIT is on its way, */
-    bool wants_wait;          /* and does not cover all writes that were sent */
-    uint64_t revived;         /* its last new connection for failed calls, by number (carrier.revivals); 0: none */
-    uint64_t unreached_by;    /* the last call that got no connection; 0: none */
-    size_t unwritten_bytes;   /* of those that the next flush writes */
-    bool down;                /* its last answer said that the cluster is down: CLUSTERDOWN */
-    bool deposed;             /* a redirect told that it was taken over from: the next map need not */
-    bool retired;             /* a primary of the map that greeted as a replica */
-    bool leave;               /* it is no longer what it was: closed once all answers have come */
-    uint64_t asked;           /* the last round of locating that asked it */
-    void *pipe;               /* the driver's */
+
+    struct flights sent;     /* and written */
+    struct flights touched;  /* writes with their answers: the next answer to WAIT is theirs, too */
+    bool waits;              /* WAIT is on its way, */
+    bool wants_wait;         /* and does not cover all writes that were sent */
+    bool logged;             /* that it was of no use, */
+    bool hopeless;           /* it could not be reached, which no other try mends */
+    hibloom_status status;   /* why it was of no use last, */
+    struct error error;      /* and in words; "": it is of use */
+    uint64_t proves_ns;      /* proofs from before then do not count: they are of another connection, or run */
+    uint64_t expires_ms;     /* the first call of unwritten flights may run out then, or has gone; 0: none may */
+    uint64_t revived;        /* its last new connection for failed calls, by number (carrier.revivals); 0: none */
+    uint64_t unreached_by;   /* the last call that got no connection; 0: none */
+    size_t unwritten_bytes;  /* of those that the next flush writes */
+    unsigned late_greetings; /* in a row, whose answer was that old when it was read */
+    void *pipe;              /* the driver's */
 };
 
 struct topology {
