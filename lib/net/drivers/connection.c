@@ -458,9 +458,7 @@ void connection_flush(struct connection *c)
 
 uint64_t connection_due(const struct connection *c)
 {
-    const uint64_t ends = c->sent_ms + c->timeout_ms + 1;
-
-    return c->deadline != 0 && c->deadline < ends ? c->deadline : ends;
+    return sooner(c->deadline, c->sent_ms + c->timeout_ms + 1);
 }
 
 void connection_polled(struct connection *c, short came)

@@ -19,14 +19,10 @@ void call_set_runnable(struct carrier *c, struct call *call)
 
 void call_sleep(struct carrier *c, struct call *call, uint64_t at)
 {
-    const uint64_t deadline = call_deadline(c, call);
-
-    at = deadline != 0 && deadline < at ? deadline : at;
     if (call->wake_at == 0)
         TAILQ_INSERT_TAIL(&c->asleep, call, in_asleep);
-    call->wake_at = at;
-    if (c->wake_at == 0 || at < c->wake_at)
-        c->wake_at = at;
+    call->wake_at = sooner(at, call_deadline(c, call));
+    c->wake_at = sooner(c->wake_at, call->wake_at);
 }
 
 /* Until then others of its flights come back, too. */
@@ -62,6 +58,13 @@ uint64_t call_deadline(const struct carrier *c, const struct call *call)
     if (call->deadline == 0 || !takes_back)
         return call->deadline;
     return more_ms != 0 ? call->deadline + more_ms : 0;
+}
+
+bool call_has_expired(const struct carrier *c, const struct call *call, uint64_t now)
+{
+    const uint64_t ends = call_deadline(c, call);
+
+    return ends != 0 && now >= ends;
 }
 
 static bool has_time(const struct call *call)
@@ -128,8 +131,8 @@ void call_plan_retry(struct carrier *c, struct call *call)
 
 bool call_hold(struct carrier *c, struct call *call, const struct pause *pause)
 {
-    const uint64_t now = clock_now_ms(), deadline = call_deadline(c, call);
-    const bool may = task_has_failed(call->task) ? deadline == 0 || now < deadline : call_may_retry(c, call);
+    const uint64_t now = clock_now_ms();
+    const bool may = task_has_failed(call->task) ? !call_has_expired(c, call, now) : call_may_retry(c, call);
 
     if (!may)
         return false;

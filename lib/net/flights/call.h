@@ -56,6 +56,7 @@ void call_wake(struct carrier *, struct call *);               /* it no longer s
 
 /* Its deadline; 0: none. To take bits back it has a command's time more. */
 uint64_t call_deadline(const struct carrier *, const struct call *);
+bool call_has_expired(const struct carrier *, const struct call *, uint64_t now);
 
 bool call_may_retry(const struct carrier *, const struct call *);      /* a failed flight may be sent again */
 void call_plan_retry(struct carrier *, struct call *);                 /* sleeps until that is due */

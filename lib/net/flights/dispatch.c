@@ -119,9 +119,8 @@ static bool is_over(struct carrier *c)
         return false;
     const uint64_t had_time = c->locate.begun_ms + c->settings->options.command_timeout_ms;
     for (const struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls)) {
-        const uint64_t deadline = call_deadline(c, call);
         const uint64_t until = call->retry_until != 0 ? call->retry_until : knows_more ? had_time : UINT64_MAX;
-        if (call->waiting.first != NULL && now < until && (deadline == 0 || now < deadline))
+        if (call->waiting.first != NULL && now < until && !call_has_expired(c, call, now))
             return false;
     }
     return true;

@@ -265,13 +265,6 @@ static uint64_t expiry_at(const struct carrier *c)
     return at;
 }
 
-static bool has_expired(const struct carrier *c, const struct call *call, uint64_t now)
-{
-    const uint64_t ends = call_deadline(c, call);
-
-    return ends != 0 && now >= ends;
-}
-
 static void expire(struct carrier *c, struct flight *flight, struct node *node)
 {
     static const char words[] = "timed out waiting to be sent (hibloom_store_deadline)";
@@ -286,14 +279,14 @@ static void expire_all(struct carrier *c, uint64_t now)
         struct node *node = c->topology.nodes[i];
         struct flights unwritten = node_take_unwritten(node);
         for (struct flight *flight; (flight = flights_take(&unwritten)) != NULL;)
-            if (flight->call != NULL && has_expired(c, flight->call, now))
+            if (flight->call != NULL && call_has_expired(c, flight->call, now))
                 expire(c, flight, node);
             else
                 node_queue(c, node, flight);
     }
     c->ends_ms = 0;
     for (struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls))
-        if (!has_expired(c, call, now))
+        if (!call_has_expired(c, call, now))
             c->ends_ms = sooner(c->ends_ms, call_deadline(c, call));
         else if (waits_for_locations(c, call))
             expire(c, flights_take(&call->waiting), NULL); /* its others go with it */
@@ -319,8 +312,8 @@ bool events_tick(struct carrier *c)
         if (call->wake_at <= now) {
             call_wake(c, call);
             call_set_runnable(c, call);
-        } else if (c->wake_at == 0 || call->wake_at < c->wake_at) {
-            c->wake_at = call->wake_at;
+        } else {
+            c->wake_at = sooner(c->wake_at, call->wake_at);
         }
     }
     events_go(c);
