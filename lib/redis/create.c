@@ -210,8 +210,10 @@ void life_complete(struct talk *talk, struct outbox *outbox)
     }
     life_ask_place(talk, outbox, life_other_place(life));
     life->ahead.taken = false;
-    if (life->link.before != NULL)
+    if (life->link.before != NULL) {
         guard_ask_alone(life->link.before, outbox, LIFE_TAG_BEFORE, 0);
+        outbox_last(outbox)->at_primary = true; /* a replica that lags may not tell of a link that is lost */
+    }
     if (life_heads_chain(link))
         life_ask_ahead(life, outbox);
     /* The root's maker said how long it lives. The other keys live a little longer, whoever makes them. */

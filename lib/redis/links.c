@@ -147,6 +147,7 @@ static void ask_state(struct talk *talk, struct outbox *outbox)
     command_start_on(&outbox->commands, 2, "PTTL", key);
     guard_ask(talk->task.link, outbox, key, 0);
     outbox_end(outbox);
+    outbox_last(outbox)->at_primary = true; /* a replica may still show a time to live of before, for the link */
     talk_then(talk, take_state, NULL);
 }
 
@@ -273,6 +274,12 @@ static void still_unannounced(struct links *l)
                    link_mended);
 }
 
+static void ask_still(struct talk *talk, struct outbox *outbox)
+{
+    guard_ask_root(talk, outbox);
+    outbox_last(outbox)->at_primary = true; /* a replica does not end the doubt, and may lag behind */
+}
+
 /* It has lost a key since it was made, and before a root told of it. The link before it is asked after that. If that still
  * is the newest, nobody has added to this one. So nothing is lost with that key, and it is made anew. */
 static bool begin_remaking(struct links *l)
@@ -280,7 +287,7 @@ static bool begin_remaking(struct links *l)
     if (l->inner.status != HIBLOOM_ECORRUPT || l->attempts++ >= ATTEMPTS)
         return false;
     task_release(&l->inner);
-    begin_talk(l, before_next(l), guard_ask_root, still_unannounced);
+    begin_talk(l, before_next(l), ask_still, still_unannounced);
     return true;
 }
 

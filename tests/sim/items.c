@@ -324,7 +324,7 @@ static bool moved_behind_wait(const struct call *c)
     const bool followed = !has_several_keys(c->name) && !kind_of(c->name)->growing && !kind_of(c->name)->window &&
                           world.plan->client[c->client].loop == 0;
 
-    return followed ? c->touched_us != 0 && caused(CAUSE_SLOTS, c->touched_us) : caused(CAUSE_SLOTS, 1);
+    return followed ? c->touched_us != 0 && caused(CAUSE_SLOTS, c->touched_us) : caused(CAUSE_SLOTS, c->begun_us);
 }
 
 /* Once its client has met a loss, all is added again before WAIT. Only a later loss excuses what is missing. */

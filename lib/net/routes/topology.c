@@ -354,7 +354,8 @@ struct node *topology_redirect(struct topology *t, const struct node *asked, con
         t->teller = asked->number + 1u; /* it has the newer map */
     *took_over = node != NULL && (moved ? node->role != NODE_PRIMARY : node->role == NODE_REPLICA);
     if (*took_over) { /* neither the next map nor its next greeting shall report it again */
-        t->nodes[node->role == NODE_REPLICA ? node->primary : asked->number]->deposed = true;
+        const struct node *of = node->role == NODE_REPLICA ? node : asked; /* it, or its primary, had the slot */
+        t->nodes[of->role == NODE_REPLICA ? of->primary : of->number]->deposed = true;
         node->leave = node->leave || node->role == NODE_REPLICA;
         if (is_greeted(node)) /* the run is this one already: the next one has to be told of */
             topology_forget_history(node);
