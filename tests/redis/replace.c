@@ -129,25 +129,6 @@ static void any_form_replaces_any_form(void **state)
         }
 }
 
-/* An add was in flight as a filter of another form went. It has made a key, and soon takes its bits back. */
-static void late_bits_in_the_way_are_waited_for(void **state)
-{
-    for (int form = 0; form < FORMS; form++)
-        for (int to = -1; to < FORMS; to++) {
-            if (to >= 0 && is_one_key(form) == is_one_key(to))
-                continue;
-            served_leave_nothing(NULL);
-            hibloom *filter = make("aside", forms[form], "new"), *old = to >= 0 ? make("seen", forms[to], "old") : NULL;
-            const char *place = is_one_key(form) ? "seen" : "seen:0";
-            test_command(redis, "SETBIT %s 5 1", place);
-            test_command(redis, "PEXPIRE %s 50", place);
-            assert_ok(hibloom_replace(filter, "seen"), ours);
-            assert_alone("seen", "new");
-            hibloom_close(old);
-            hibloom_close(filter);
-        }
-}
-
 static void a_memory_store_replaces_as_a_server_does(void **state)
 {
     hibloom_store *before = ours;
@@ -214,7 +195,6 @@ int main(void)
         cmocka_unit_test(copy_makes_another_one),
         cmocka_unit_test(a_server_that_takes_no_such_string_says_so_and_is_left_clean),
         cmocka_unit_test(any_form_replaces_any_form),
-        cmocka_unit_test(late_bits_in_the_way_are_waited_for),
         cmocka_unit_test(a_memory_store_replaces_as_a_server_does),
         cmocka_unit_test(in_a_cluster_one_slot_is_needed),
     };

@@ -118,7 +118,10 @@ bool has_cause(const struct call *c, hibloom_status status)
         return !has_removed_it(c) &&
                (life || (c->verb == VERB_LOOK && kind->bare) || c->raw_at_begin != 0 || larger_bits_may_stand());
     case HIBLOOM_EMISMATCH:
-        if (c->only_new) /* it makes the first one that there is */
+        if (c->verb == VERB_REPLACE && strstr(c->text, "is no key of a filter") != NULL &&
+            strstr(c->text, ":+") == NULL && net_now_us() < c->begun_us + 250000)
+            return false; /* late bits in its way are waited for (hibloom_replace) */
+        if (c->only_new)  /* it makes the first one that there is */
             return c->raw_at_begin != HIBLOOM_ENOTFOUND || !c->alone || commands_may_be_late() ||
                    somebody_may_remove(c->name) || caused(CAUSE_KEYS, 1) || world_had(FAULT_RESTART) ||
                    world.stale[c->client]; /* one comes back from a dump */

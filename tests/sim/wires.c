@@ -21,7 +21,10 @@ static struct {
         uint64_t since_us, at_once_us, away_us;
         unsigned count, at_once;
     } tries[SERVERS];
+    int redirected_by;  /* the last server that did, */
+    unsigned redirects; /* and how often it was another one than before, without a pause */
 } met[CLIENTS];
+enum { REDIRECTS_MOST = 400 };
 static struct blob scripts[SCRIPT_TOUCH + 1];
 
 /* ---- Scripts have names ---- */
@@ -364,6 +367,13 @@ static void note_reply(struct wire *wire, const struct command_seen *seen, struc
     if (arrives && begins_with(reply, "-READONLY"))
         check_read_only(wire);
     if (begins_with(reply, "-MOVED") || begins_with(reply, "-ASK")) {
+        const bool goes_on = net_now_us() < world.redirected_us[wire->client] + 100000;
+        const bool other = met[wire->client].redirected_by != wire->server;
+        met[wire->client].redirects = goes_on ? met[wire->client].redirects + other : 0;
+        met[wire->client].redirected_by = wire->server;
+        if (met[wire->client].redirects > REDIRECTS_MOST && world.plan->client[wire->client].retry_ms == 0 &&
+            !world.plan->client[wire->client].loop)
+            oracle_fail("client %d follows redirects without end", wire->client);
         world.redirected_us[wire->client] = net_now_us();
         if (servers[wire->server].primary >= 0 && world.take_overs == 0 && !wire->session.readonly)
             oracle_fail("client %d asks replica %d, and has not said READONLY", wire->client, wire->server);
@@ -536,7 +546,7 @@ static void carry_out(struct wire *wire)
 
 /* ---- What net.c asks ---- */
 
-enum { TRIES_MOST = 250, AT_ONCE_MOST = 8 };
+enum { TRIES_MOST = 250, AT_ONCE_MOST = 6 };
 
 /* Whatever the number of calls, a server that is away is tried with pauses, and the map asked for. */
 static void check_try(int client, int server)

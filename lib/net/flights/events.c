@@ -187,9 +187,10 @@ void events_cancel(struct carrier *c, const hibloom *filter)
     for (struct call *call = TAILQ_FIRST(&c->calls); call != NULL; call = TAILQ_NEXT(call, in_calls)) {
         if (!task_is_of(call->task, filter))
             continue;
+        const bool cleans = task_is_cleaning(call->task); /* it goes on: why it failed need not be known yet */
         task_fail(call->task, HIBLOOM_ECANCELED, "canceled before it was answered");
         call->unreplicated = false;
-        if (call->task->status == HIBLOOM_ECANCELED) /* one that has failed otherwise takes back what it did */
+        if (call->task->status == HIBLOOM_ECANCELED && !cleans)
             call_begin_drop(c, call);
         call_wake(c, call);
         call_set_runnable(c, call);
