@@ -100,7 +100,7 @@ bool has_cause(const struct call *c, hibloom_status status)
              (c->from == 0 || c->from_own) /* else it is of another store, and the words are not */))
             return false;
         if (strstr(c->text, "is whole now") != NULL && /* late bits hid it, or a denial its growth */
-            (world.plan->sizes != 0 || caused(CAUSE_KEYS, since) || caused(CAUSE_DENIAL, since)))
+            (world.plan->sizes != 0 || caused(CAUSE_KEYS, c->begun_us) || caused(CAUSE_DENIAL, since)))
             return true;
         return busy || (s->min_replicas > 0 && (kind->growing || (1u << c->verb & ONLY_ASKS) == 0)) ||
                (caused(CAUSE_DENIAL, since) && caused(CAUSE_SLOTS, since)) ||    /* ASKING is denied */
