@@ -174,7 +174,7 @@ uint64_t bound_ms(const struct call *c)
     const uint64_t deadline_ms = world.settled || (c->from != 0 && !c->from_own) ? 0 : s->deadline_ms; /* without one */
     const uint64_t held_ms = (world.held_us - c->held_us) / 1000;
     /* On a loop a WAIT for other calls comes before its answers. A filter that is nearly full takes items one by one. */
-    const uint64_t items = c->verb == VERB_FILL ? FILL : (uint64_t)__builtin_popcount(c->items);
+    const uint64_t items = c->verb == VERB_FILL ? FILL / 4 : (uint64_t)__builtin_popcount(c->items);
     const uint64_t steps = 20 + 2 * c->times * items;
     const uint64_t failures = 1 + world.faults - c->faults + (s->min_replicas > 0);
     const uint64_t waits_ms = s->loop && s->min_replicas > 0 ? steps * s->replicas_ms : 0;
