@@ -171,7 +171,7 @@ uint64_t bound_ms(const struct call *c)
 {
     const struct client_settings *s = &world.plan->client[c->client];
     const uint64_t most_ms = s->connect_ms > s->timeout_ms ? s->connect_ms : s->timeout_ms;
-    const uint64_t deadline_ms = world.settled || (c->from != 0 && !c->from_own) ? 0 : s->deadline_ms; /* without one */
+    const uint64_t deadline_ms = world.healed || (c->from != 0 && !c->from_own) ? 0 : s->deadline_ms; /* without one */
     const uint64_t held_ms = (world.held_us - c->held_us) / 1000;
     /* On a loop a WAIT for other calls comes before its answers. A filter that is nearly full takes items one by one. */
     const uint64_t items = c->verb == VERB_FILL ? FILL / 4 : (uint64_t)__builtin_popcount(c->items);
