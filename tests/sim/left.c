@@ -158,6 +158,7 @@ void check_left(const struct call *c, bool unclean)
     if (removes && !bare && c->handle != 0 && n->there == c->handle && !world.stale[c->client] &&
         /* behind its last command; by name, what a server had forgotten may be there since */
         !caused(CAUSE_LOSS, c->verb == VERB_DELETE ? c->begun_us : world.primary_us[c->client]) &&
+        !(c->verb == VERB_DELETE && caused(CAUSE_DENIAL, 1)) /* it may see one of a name's two places */ &&
         !(caused(CAUSE_SLOTS, 1) && caused(CAUSE_LOSS, 1)) /* a replica that lags may serve what has moved away */ &&
         /* what was replaced, and put back, is another one, also for a drop whose answer was lost */
         ((n->did & 1u << VERB_REPLACE) == 0 || (world.faults == c->faults && !caused(CAUSE_LOSS, 1))))
