@@ -186,7 +186,7 @@ void windows_check_slice(const struct command_seen *seen, struct blob now, bool 
                   !n->unclean /* an add of a call that has failed may arrive */;
     bool older = false, knows = false, any = false, later = n->period_of[client] != 0 && period < n->period[client];
     for (struct call *c = calls; c != NULL && sets && !seen->mute; c = c->next)
-        if (c->client == client && c->name == name) {
+        if (c->client == client && c->name == name && c->verb != VERB_LOOK /* whose it is not */) {
             later &= n->period_of[client] == c->handle && c->begun_us >= n->period_us[client];
             older = later;
             passed &= begins_us(text, period + 1) <= c->begun_clock_us && world.faults == c->faults /* no step */;
