@@ -334,7 +334,7 @@ static void take_last(struct carrier *c, struct node *node, struct flight *fligh
     (void)flights_take(&node->sent);
     /* A replica sends each key elsewhere, and answers TIME and SCAN only. One that answers has taken over again. It may have
      * lost something meanwhile. */
-    if (node->retired && node->role == NODE_PRIMARY && flight->held == 0 && !flight->unserved &&
+    if (node->retired && node->role != NODE_REPLICA && flight->held == 0 && !flight->unserved &&
         flight->exchange.of != NULL) {
         topology_forget_history(node);
         call_tell_all_restart(c, node);

@@ -333,7 +333,7 @@ static bool take_run(const struct carrier *c, struct node *node)
 {
     const struct greeting *g = &node->greeting;
 
-    node->retired = c->topology.clustered && node->role == NODE_PRIMARY && g->run.replica;
+    node->retired = c->topology.clustered && node->role != NODE_REPLICA && g->run.replica;
     if (node->retired) { /* it says where to go, and that tells, or the next map */
         if (node->run.id[0] == '\0')
             run_note(&node->run, &g->run);

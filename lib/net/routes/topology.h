@@ -48,7 +48,7 @@ struct node {
     bool unmet;       /* handles have learned of its take-over, and it has not greeted since */
     bool down;        /* its last answer said that the cluster is down: CLUSTERDOWN */
     bool deposed;     /* a redirect told that it was taken over from: the next map need not */
-    bool retired;     /* a primary of the map that greeted as a replica */
+    bool retired;     /* it was met where it has keys, or by ASK, and greeted as a replica */
     bool leave;       /* it is no longer what it was: closed once all answers have come */
     enum node_state state;
     struct pause pause;  /* before it is connected to again */
