@@ -88,7 +88,8 @@ static hibloom_status repair(struct session *s, const struct request *r)
 
     (void)r;
     if (status == HIBLOOM_OK)
-        output_text("%s: all its keys are there; one that was lost is there again, empty\n", s->name);
+        output_text("%s: all its keys are there. One that was lost is empty: add the items of the filter again\n",
+                    s->name);
     return status;
 }
 

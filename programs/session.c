@@ -41,7 +41,8 @@ static void hint_at_repair(const char *words)
     name += strlen(before);
     end = strstr(name, "', ");
     if (end != NULL)
-        complain("hint: hibloom repair %.*s", (int)(end - name), name);
+        complain("hint: hibloom repair %.*s, then add its items again: a \"no\" may be wrong until then",
+                 (int)(end - name), name);
 }
 
 /* The words of ECORRUPT name the damaged filter or file, and those of EBUSY say what others do. So the kind is left

@@ -222,7 +222,7 @@ HIBLOOM_API void hibloom_store_free(hibloom_store *store);
  *   layout=classic|partitioned|blocked   blocked: all bits of an item in one block of 512 bits
  *   segments=S               Redis keys over which the bits are spread
  *   counters=2|4|8           a counting filter: items can be removed
- *   growth=G                 it grows, by links of G times the capacity each; 2 to 16
+ *   growth=G                 it grows, by links of G times the capacity each; 2 to 16. Not with window=
  *   window=TIME slices=N     a sliding window: an item is found for TIME after its last add.
  *                            TIME is whole seconds, and at least N of them. It has N periods, and N + 1 slices
  *   seed=HEX, seeds=A,B,..., empty=excluded, codec=..., keys=...   see docs/presets.md

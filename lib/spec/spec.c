@@ -76,7 +76,8 @@ static hibloom_status check_links(const struct spec *spec, const char *word, uin
 static hibloom_status check_window(const struct spec *spec, struct error *error)
 {
     if (spec->growth != 0)
-        return error_set(error, HIBLOOM_EINVAL, "growth= and window=: not together");
+        return error_set(error, HIBLOOM_EINVAL,
+                         "growth= and window=: not together; take new.ttl= for a filter that grows, and then goes");
     if (spec->window == 0)
         return error_set(error, HIBLOOM_EINVAL, "slices=%" PRIu32 ": needs window=, of 1 to %u seconds", spec->slices,
                          SPEC_WINDOW_MAX);

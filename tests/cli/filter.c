@@ -126,7 +126,8 @@ static void make_damaged(char name[TEST_NAME_SIZE])
 
 static void repair_makes_lost_keys_anew_and_leaves_the_others(void **state)
 {
-    static const char whole[] = ": all its keys are there; one that was lost is there again, empty\n";
+    static const char whole[] =
+        ": all its keys are there. One that was lost is empty: add the items of the filter again\n";
     char a[TEST_NAME_SIZE], b[TEST_NAME_SIZE], intact[TEST_NAME_SIZE], lines[3 * (TEST_NAME_SIZE + sizeof whole)];
 
     make_damaged(a);
@@ -148,7 +149,7 @@ static void a_lost_key_hints_at_repair(void **state)
     char lost[TEST_NAME_SIZE], intact[TEST_NAME_SIZE], hint[TEST_NAME_SIZE + 32];
 
     make_damaged(lost);
-    snprintf(hint, sizeof hint, "\nhibloom: hint: hibloom repair %s\n", lost);
+    snprintf(hint, sizeof hint, "\nhibloom: hint: hibloom repair %s, then add its items again: ", lost);
     assert_run("", 2, "", hint, "check", lost, "a");
     assert_run("", 2, "", hint, "info", lost);
     test_name(intact);
