@@ -69,14 +69,18 @@ using answers = std::vector<bool>; /* in the order of the items */
 using pairs = std::vector<hibloom_pair>;
 using statuses = std::vector<hibloom_status>; /* `each` of C */
 
-/* A name, a spec or a path: a std::string_view, or what converts to one; or nullptr, which is NULL in C. */
+/* A name, a spec or a path: a std::string_view, or what converts to one; a null pointer is NULL in C. */
 class text
 {
 public:
     text(std::nullptr_t) noexcept {}
     template <class From, class = std::enable_if_t<std::is_convertible_v<const From &, std::string_view>>>
-    text(const From &from) : copy_(std::string_view(from))
+    text(const From &from)
     {
+        if constexpr (std::is_pointer_v<From>)
+            if (from == nullptr)
+                return;
+        copy_ = std::string_view(from);
         if (copy_->find('\0') != copy_->npos)
             throw error(HIBLOOM_EINVAL, "a name, or another text, has a zero byte");
     }

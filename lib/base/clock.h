@@ -1,15 +1,22 @@
-/* clock.h: time that only goes forward, for deadlines and times to live. */
+/* clock.h: time that only goes forward, for deadlines and times to live. It goes on while the machine sleeps: what was
+ * proven before that is old behind it. */
 #ifndef HIBLOOM_CLOCK_H
 #define HIBLOOM_CLOCK_H
 
 #include <stdint.h>
 #include <time.h>
 
+#ifdef CLOCK_BOOTTIME
+#define CLOCK_FORWARD CLOCK_BOOTTIME
+#else
+#define CLOCK_FORWARD CLOCK_MONOTONIC
+#endif
+
 static inline uint64_t clock_now_ns(void)
 {
     struct timespec now;
 
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(CLOCK_FORWARD, &now);
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 

@@ -109,7 +109,8 @@ static hibloom_status open_regular(struct filter_file *file, uint64_t *size)
 {
     struct stat st;
 
-    file->fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    while ((file->fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)) < 0 && errno == EINTR)
+        ; /* on a network's file system */
     if (file->fd < 0 || fstat(file->fd, &st) != 0)
         return fail_system(file);
     if (!S_ISREG(st.st_mode)) {

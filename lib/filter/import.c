@@ -41,16 +41,31 @@ static void corrupt(struct whole *w, const char *words)
         whole_fail(w, HIBLOOM_ECORRUPT, "%.768s: %s", w->args->text[1], words);
 }
 
+/* Fewer bytes at the end of the file. A signal may end a read of a pipe, but no call. */
+static size_t read_bytes(struct whole *w, void *out, size_t len)
+{
+    FILE *file = w->dump.file;
+    size_t got = fread(out, 1, len, file);
+
+    while (got < len && ferror(file) && errno == EINTR) {
+        clearerr(file);
+        got += fread((char *)out + got, 1, len - got, file);
+    }
+    return got;
+}
+
 /* A line that is a whole number; 0 at the end of the file. */
 static uint64_t read_iterator(struct whole *w)
 {
-    char line[NUMBER_DIGITS + 2] = "";
+    char line[NUMBER_DIGITS + 1] = "";
     uint64_t iterator = 0;
+    size_t len = 0;
 
-    if (fgets(line, sizeof line, w->dump.file) == NULL && !ferror(w->dump.file))
+    while (len < sizeof line && read_bytes(w, line + len, 1) == 1 && line[len] != '\n')
+        len++;
+    if (len == 0 && line[0] == '\0' && feof(w->dump.file))
         return 0;
-    const size_t len = strcspn(line, "\n");
-    if (line[len] == '\0' || number_parse(line, len, INT64_MAX, &iterator) != HIBLOOM_OK)
+    if (len == sizeof line || line[len] != '\n' || number_parse(line, len, INT64_MAX, &iterator) != HIBLOOM_OK)
         corrupt(w, "an iterator of BF.SCANDUMP should be here, and is not: this is no dump as redis-cli prints it, or "
                    "it was cut short");
     return iterator;
@@ -63,7 +78,7 @@ static uint64_t find_length(struct whole *w, size_t *had)
 
     if (piece->at != 0)
         return piece->next > piece->at ? piece->next - piece->at : 0;
-    *had = fread(piece->bytes, 1, REDISBLOOM_HEAD_BYTES, w->dump.file);
+    *had = read_bytes(w, piece->bytes, REDISBLOOM_HEAD_BYTES);
     if (*had == REDISBLOOM_HEAD_BYTES)
         return redisbloom_header_length(piece->bytes);
     corrupt(w, "was cut short in its header");
@@ -75,6 +90,7 @@ static void read_from_file(struct whole *w)
 {
     struct dumped *piece = &w->dump.piece;
     size_t had = 0;
+    char end;
 
     piece->next = read_iterator(w);
     if (piece->next == 0)
@@ -86,7 +102,8 @@ static void read_from_file(struct whole *w)
         corrupt(w, piece->at == 0 ? "is no dump of RedisBloom, or was altered; or it has grown to more filters, "
                                     "one behind the other, than can be taken over"
                                   : "was altered: it has a longer piece than its header allows");
-    else if (fread(piece->bytes + had, 1, (size_t)len - had, w->dump.file) != len - had || getc(w->dump.file) != '\n')
+    else if (read_bytes(w, piece->bytes + had, (size_t)len - had) != len - had || read_bytes(w, &end, 1) != 1 ||
+             end != '\n')
         corrupt(w, "was cut short or altered: a piece has not the length that its iterator says");
     else
         piece->len = (size_t)len;
@@ -94,7 +111,9 @@ static void read_from_file(struct whole *w)
 
 static void check_end_of_file(struct whole *w)
 {
-    if (getc(w->dump.file) != EOF || ferror(w->dump.file))
+    char more;
+
+    if (read_bytes(w, &more, 1) != 0 || ferror(w->dump.file))
         corrupt(w, "goes on behind the header with which a dump ends");
 }
 
@@ -330,7 +349,9 @@ static void begin(struct whole *w, const struct whole_args *args)
     const char *from = args->text[1];
 
     snprintf(w->dump.whose, sizeof w->dump.whose, args->from != NULL ? "'%.256s'" : "%.256s", from);
-    if (args->from == NULL && (w->dump.file = fopen(from, "rbe")) == NULL)
+    while (args->from == NULL && (w->dump.file = fopen(from, "rbe")) == NULL && errno == EINTR)
+        ;
+    if (args->from == NULL && w->dump.file == NULL)
         fail_system(w);
     if (args->from != NULL && store_is_in_memory(args->from))
         whole_fail(w, HIBLOOM_ENOTSUP, "a store in memory has no filters of RedisBloom");

@@ -1,17 +1,24 @@
 /* Signals come in between, at work and while connecting: no call is ended or
  * put off by them, and none touches the process' own. (A process that stood still is simulated.) */
 #include "support/batch.h"
+#include "support/module_dump.h"
 #include "support/net.h"
 #include "support/redis_server.h"
 #include "support/scripted_server.h"
+#include "support/temp_dir.h"
 
+#include <fcntl.h>
 #include <hiredis/hiredis.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -256,6 +263,67 @@ static void connecting_is_not_ended_by_interruptions(void **state)
     }
 }
 
+/* ---- Signals while a dump is read ------------------------------------------------------------ */
+
+struct dump_pipe {
+    char *path;
+    struct bytes bytes;
+    atomic_bool over; /* nobody reads it any more */
+};
+
+/* The other thread waits meanwhile, and they come to it. */
+static void await_alarms(const struct dump_pipe *dump)
+{
+    const uint64_t since = test_now_ms();
+
+    for (const int before = alarms; alarms < before + 2 && !dump->over && test_now_ms() < since + 10000;)
+        sched_yield();
+}
+
+static void *write_slowly(void *argument)
+{
+    const struct dump_pipe *dump = argument;
+
+    await_alarms(dump);
+    const int fd = open(dump->path, O_RDWR | O_CLOEXEC); /* that waits for no reader */
+    for (size_t i = 0; i < dump->bytes.len; i++) {
+        if (i < 20)
+            await_alarms(dump);
+        assert_int_equal(write(fd, dump->bytes.data + i, 1), 1);
+    }
+    close(fd);
+    return NULL;
+}
+
+static void an_import_from_a_pipe_is_not_ended_by_interruptions(void **state)
+{
+    struct module_dump dump;
+    struct dump_pipe slow = {0};
+    char *dir = temp_dir_make();
+    hibloom_store *store;
+    hibloom *filter = NULL;
+    pthread_t thread;
+
+    assert_ok(hibloom_connect(&store, "memory:", NULL), store);
+    module_dump_make(&dump, 0.01, 10, false);
+    module_dump_print(&dump, &slow.bytes);
+    slow.path = temp_dir_path(dir, "pipe");
+    assert_int_equal(mkfifo(slow.path, 0600), 0);
+    interrupt_every(1000, 0);
+    start_thread(&thread, write_slowly, &slow);
+    const hibloom_status status = hibloom_import_file(&filter, store, "seen", slow.path);
+    slow.over = true;
+    interrupt_every(0, 0);
+    pthread_join(thread, NULL);
+    assert_ok(status, store);
+    hibloom_close(filter);
+    hibloom_store_free(store);
+    module_dump_free(&dump);
+    free(slow.bytes.data);
+    free(slow.path);
+    temp_dir_remove(dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -263,6 +331,7 @@ int main(void)
         cmocka_unit_test(a_sigpipe_of_the_programs_own_is_left_to_it),
         cmocka_unit_test(interruptions_do_not_put_off_the_time_out),
         cmocka_unit_test(connecting_is_not_ended_by_interruptions),
+        cmocka_unit_test(an_import_from_a_pipe_is_not_ended_by_interruptions),
     };
 
     return cmocka_run_group_tests(tests, batch_set_up, NULL);

@@ -261,7 +261,8 @@ static void many_filters()
     CHECK(thrown_by([&] { filter::contains_pairs(asked); }) == HIBLOOM_ENOTFOUND);
     const answers found = filter::contains_pairs(asked, &each);
     CHECK((each == statuses{HIBLOOM_OK, HIBLOOM_ENOTFOUND, HIBLOOM_OK}) && found[0] && found[1] && !found[2]);
-    made = filter::open_many(memory, {"a", "b", "c"}, nullptr, &each);
+    const char *const any = nullptr;
+    made = filter::open_many(memory, {"a", "b", "c"}, any, &each);
     CHECK((each == statuses{HIBLOOM_OK, HIBLOOM_ENOTFOUND, HIBLOOM_OK}) && made[0] && !made[1] && made[2]);
     CHECK(thrown_by([&] { filter::open_many(memory, {"a", "b"}); }) == HIBLOOM_ENOTFOUND);
     filter::open_many(memory, {"a", "b"}, "", &each); /* refused as a whole */

@@ -196,7 +196,7 @@ REPLACED int clock_gettime(clockid_t clock, struct timespec *now)
 {
     const int fault = meet(CALL_CLOCK);
     NEXT(clock_gettime);
-    if (armed && clock != CLOCK_MONOTONIC)
+    if (armed && clock != CLOCK_MONOTONIC && clock != CLOCK_BOOTTIME)
         set.other_clock = 1;
     if (fault == JUMPS)
         jumped_s += HOUR;
