@@ -393,7 +393,7 @@ SIM_WORLD := net fiber loop world servers slots outages wires faults plan
 SIM_CALLS := sim client stores calls verbs memory oracle names handles items times windows watch causes left told reader
 SIM_OBJ   := $(SIM_NODE) $(patsubst %,$(SIM)/%.o,$(SIM_WORLD) $(SIM_CALLS))
 SIM_LIBS  := -lluajit-5.1
-# What the library and hiredis call of libc: the simulator's in their place.
+# What the library and hiredis call of libc: the simulator's in their place. nanosleep has none, and would not link.
 SIM_WRAPS := __poll_chk clock_gettime close connect fcntl freeaddrinfo getaddrinfo getentropy getpeername getsockopt nanosleep \
              poll read recv send setsockopt socket write
 SIM_LINK   = $(SIM_WRAPS:%=-Wl,--wrap=%) -Wl,-Bstatic $(filter -lhiredis%,$(LIBS)) -Wl,-Bdynamic \

@@ -107,19 +107,14 @@ uint64_t net_now_us(void)
     return now;
 }
 
-bool net_run(uint64_t until_us)
+void net_run(uint64_t until_us)
 {
     calls = 0;
-    while (alive > 0 && event_count > 0) {
-        if (events[event_count - 1].us > until_us) {
-            now = now > until_us ? now : until_us;
-            return false;
-        }
+    while (alive > 0 && event_count > 0 && events[event_count - 1].us <= until_us) {
         const struct event event = events[--event_count];
         now = now > event.us ? now : event.us;
         event.fn(event.arg);
     }
-    return true;
 }
 
 /* ---- Stacks -------------------------------------------------------------------------------- */
@@ -222,8 +217,6 @@ struct fiber *fiber_start(int client, void (*body)(void *), void *arg)
 {
     struct fiber *f = net_memory(sizeof *f);
 
-    if (client < 0 || client >= CLIENTS)
-        net_die("no such client");
     *f = (struct fiber){.next = fibers, .client = client, .body = body, .arg = arg, .timer = NEVER, .waits = true};
     f->stack = take_stack();
     fibers = f;
@@ -306,13 +299,6 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
     fiber_enter();
     now++;
     *time = (struct timespec){(time_t)(now / 1000000), (long)(now % 1000000) * 1000};
-    return 0;
-}
-
-int __wrap_nanosleep(const struct timespec *time, struct timespec *left)
-{
-    fiber_enter();
-    fiber_sleep((uint64_t)time->tv_sec * 1000000 + (uint64_t)(time->tv_nsec + 999) / 1000);
     return 0;
 }
 

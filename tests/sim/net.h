@@ -21,8 +21,7 @@ uint64_t net_now_us(void); /* virtual; begins at 10^9. Each clock_gettime of the
 /* Calls fn(arg) at that time; those of one time in the order in which they were put. */
 void net_at(uint64_t us, void (*fn)(void *), void *arg);
 
-/* Runs until all fibers have ended, or no event is left, or the time has come. False: the time has come first. */
-bool net_run(uint64_t until_us);
+void net_run(uint64_t until_us); /* until all fibers have ended, or no event is left, or the time has come */
 
 /* Forgets all events, connections and fibers, which are killed, and sets the clock to its beginning. Stacks stay for the next world. */
 void net_reset(uint64_t seed);
