@@ -64,6 +64,46 @@ static void allow_seconds(int seconds)
     (void)setitimer(ITIMER_PROF, &(struct itimerval){.it_value.tv_sec = seconds}, NULL);
 }
 
+/* ---- One world ---- */
+
+static bool load(struct plan *p, const char *what)
+{
+    char *end = NULL;
+    const uint64_t seed = strtoull(what, &end, 10);
+
+    if (*end == '\0') {
+        plan_draw(p, seed);
+        return true;
+    }
+    FILE *file = fopen(what, "r");
+    const bool ok = file != NULL && plan_read(p, file);
+    if (file != NULL)
+        fclose(file);
+    return ok;
+}
+
+static int replay(const char *what, FILE *trace)
+{
+    static struct plan plan;
+
+    if (!load(&plan, what)) {
+        printf("%s is neither a seed nor a file with a world\n", what);
+        return 1;
+    }
+    if (trace != NULL)
+        plan_write(&plan, trace);
+    allow_seconds(20);
+    bool ok = run(&plan, trace);
+    printf("%s: %s\n", what, ok ? "ok" : oracle_words());
+    for (size_t i = 0; plan.replay && i < plan.decision_count; i++)
+        if (!plan.decisions[i].fired) {
+            printf("%s: the fault at %s %s of client %d no longer fires\n", what, plan.decisions[i].at.place,
+                   plan.decisions[i].at.key, plan.decisions[i].at.client);
+            ok = false;
+        }
+    return !ok;
+}
+
 /* ---- Shrinking ---- */
 
 /* Runs it in a process of its own, since a world may crash: whether it fails. */
@@ -136,16 +176,11 @@ static void report(struct plan *p)
         plan_write(p, file);
         fclose(file);
     }
-    plan_write(p, stdout);
     fflush(stdout);
     const pid_t pid = fork();
     if (pid == 0) {
-        setvbuf(stdout, NULL, _IOLBF, 0);
-        allow_seconds(2);
-        (void)run(p, stdout);
-        printf("==> %s\n", oracle_words());
-        fflush(stdout);
-        _exit(0);
+        setvbuf(stdout, NULL, _IOLBF, 0); /* it may crash */
+        exit(replay(path, stdout));
     }
     waitpid(pid, NULL, 0);
 }
@@ -220,46 +255,6 @@ static int run_many(double seconds, uint64_t seed, uint64_t worlds)
     printf("worlds %" PRIu64 ", calls %" PRIu64 ", faults %" PRIu64 ", failed %" PRIu64 "\n", shared->worlds,
            shared->calls, shared->faults, shared->failed);
     return shared->failed == 0 && shared->worlds > 0 ? 0 : 1;
-}
-
-/* ---- One world ---- */
-
-static bool load(struct plan *p, const char *what)
-{
-    char *end = NULL;
-    const uint64_t seed = strtoull(what, &end, 10);
-
-    if (*end == '\0') {
-        plan_draw(p, seed);
-        return true;
-    }
-    FILE *file = fopen(what, "r");
-    const bool ok = file != NULL && plan_read(p, file);
-    if (file != NULL)
-        fclose(file);
-    return ok;
-}
-
-static int replay(const char *what, FILE *trace)
-{
-    static struct plan plan;
-
-    if (!load(&plan, what)) {
-        printf("%s is neither a seed nor a file with a world\n", what);
-        return 1;
-    }
-    if (trace != NULL)
-        plan_write(&plan, trace);
-    allow_seconds(20);
-    bool ok = run(&plan, trace);
-    printf("%s: %s\n", what, ok ? "ok" : oracle_words());
-    for (size_t i = 0; plan.replay && i < plan.decision_count; i++)
-        if (!plan.decisions[i].fired) {
-            printf("%s: the fault at %s %s of client %d no longer fires\n", what, plan.decisions[i].at.place,
-                   plan.decisions[i].at.key, plan.decisions[i].at.client);
-            ok = false;
-        }
-    return !ok;
 }
 
 int main(int argc, char **argv)
