@@ -18,7 +18,6 @@ struct text_seen {
     uint64_t bits, seed, capacity;
     uint32_t hashes, segments, counters, growth, window, slices, link, crc; /* crc32 of the text itself */
     uint64_t chain;
-    double error;
 };
 /* False: the text is not one that the simulator uses, with xxh3. */
 bool reader_text(const char *text, struct text_seen *);
