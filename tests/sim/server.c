@@ -151,22 +151,17 @@ bool run_sentinel_master(struct run *run)
 
 static void put_replica(struct run *run, const struct peer *peer)
 {
-    char port[16];
-    const char *const words[] = {"ip",
-                                 NODE_HOST,
-                                 "port",
-                                 port,
-                                 "runid",
-                                 peer->id,
-                                 "flags",
-                                 peer->doubted ? "slave,s_down,disconnected" : "slave",
-                                 "master-link-status",
-                                 "ok"};
-
-    snprintf(port, sizeof port, "%d", peer->port);
-    put_array(run, sizeof words / sizeof *words);
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        put_text(run, words[i]);
+    put_array(run, 10);
+    put_text(run, "ip");
+    put_text(run, NODE_HOST);
+    put_text(run, "port");
+    put_number(run, (uint64_t)peer->port);
+    put_text(run, "runid");
+    put_text(run, peer->id);
+    put_text(run, "flags");
+    put_text(run, peer->doubted ? "slave,s_down,disconnected" : "slave");
+    put_text(run, "master-link-status");
+    put_text(run, "ok");
 }
 
 bool run_sentinel_replicas(struct run *run)
