@@ -149,7 +149,10 @@ long read_command(const char *bytes, size_t len, const struct blob **argv, size_
     return at - bytes;
 }
 
-bool take_int(struct run *run, size_t argument, long long *value)
+long long int_at(const struct run *run, size_t argument)
 {
-    return blob_int(run->argv[argument], value) || fail(run, "value is not an integer or out of range");
+    long long value;
+
+    must(argument < run->argc && blob_int(run->argv[argument], &value));
+    return value;
 }

@@ -1,16 +1,14 @@
 /* bits.c: the simulated server's commands on bits and fields of bits. */
 #include "sim/commands.h"
 
-#include <stdlib.h>
-
 /* ---- Bits ------------------------------------------------------------------------------------- */
 
-static bool take_offset(struct run *run, size_t argument, uint64_t *offset)
+static uint64_t offset_at(const struct run *run, size_t argument)
 {
-    long long value;
+    const uint64_t offset = (uint64_t)int_at(run, argument);
 
-    *offset = blob_int(run->argv[argument], &value) ? (uint64_t)value : UINT64_MAX;
-    return *offset < (uint64_t)STRING_MAX * 8 || fail(run, "bit offset is not an integer or out of range");
+    must(offset < (uint64_t)STRING_MAX * 8);
+    return offset;
 }
 
 static uint64_t read_bits(const struct key *key, uint64_t offset, unsigned width)
@@ -36,51 +34,30 @@ static void write_bits(struct key *key, uint64_t offset, unsigned width, uint64_
 bool run_setbit(struct run *run)
 {
     struct key *key = key_look(run, 1);
-    uint64_t offset;
-    long long on;
+    const uint64_t offset = offset_at(run, 2), on = (uint64_t)int_at(run, 3), was = read_bits(key, offset, 1);
 
-    if (!take_offset(run, 2, &offset) || !take_int(run, 3, &on))
-        return false;
-    if (on != 0 && on != 1)
-        return fail(run, "bit is not an integer or out of range");
-    const uint64_t was = read_bits(key, offset, 1);
-    if (value_of(key).len <= offset / 8 || was != (uint64_t)on) {
+    must(on <= 1);
+    if (value_of(key).len <= offset / 8 || was != on) {
         key = key_change(run, 1, key);
         key_grow(key, offset / 8 + 1);
-        write_bits(key, offset, 1, (uint64_t)on);
+        write_bits(key, offset, 1, on);
     }
     return put_int(run, (long long)was);
 }
 
 bool run_getbit(struct run *run)
 {
-    uint64_t offset;
-
-    return take_offset(run, 2, &offset) && put_int(run, (long long)read_bits(key_look(run, 1), offset, 1));
-}
-
-/* The range of bytes that begins with that argument; without one it is all of them. */
-static bool take_range(struct run *run, size_t argument, long long *start, long long *end)
-{
-    *start = 0;
-    *end = -1;
-    return run->argc <= argument ||
-           (run->argc == argument + 2 ? take_int(run, argument, start) && take_int(run, argument + 1, end)
-                                      : fail(run, "syntax error"));
+    return put_int(run, (long long)read_bits(key_look(run, 1), offset_at(run, 2), 1));
 }
 
 bool run_bitcount(struct run *run)
 {
-    const struct blob value = value_of(key_look(run, 1));
+    const struct key *key = key_look(run, 1);
     long long start, end, count = 0;
+    const bool some = range_at(run, 2, key, &start, &end);
 
-    if (!take_range(run, 2, &start, &end))
-        return false;
-    if (start < 0 && end < 0 && start > end)
-        return put_int(run, 0);
-    clip(&start, &end, (long long)value.len);
-    for (uint64_t eight = 0; start <= end; start += 8, eight = 0) {
-        memcpy(&eight, value.bytes + start, end - start < 7 ? (size_t)(end - start + 1) : sizeof eight);
+    for (uint64_t eight = 0; some && start <= end; start += 8, eight = 0) {
+        memcpy(&eight, key->value.bytes + start, end - start < 7 ? (size_t)(end - start + 1) : sizeof eight);
         count += __builtin_popcountll(eight);
     }
     return put_int(run, count);
@@ -92,11 +69,8 @@ bool run_bitpos(struct run *run)
     const struct key *key = key_look(run, 1);
     long long start, end;
 
-    if (!blob_is(run->argv[2], "1"))
-        return fail(run, "The bit argument must be 1.");
-    if (!take_range(run, 3, &start, &end))
-        return false;
-    clip(&start, &end, (long long)value_of(key).len);
+    must(int_at(run, 2) == 1);
+    (void)range_at(run, 3, key, &start, &end);
     const long long stop = (end + 1) * 8;
     long long at = start * 8;
     while (at < stop && read_bits(key, (uint64_t)at, 1) == 0)
@@ -109,8 +83,7 @@ bool run_bitop(struct run *run)
 {
     struct key sum = {0}, *result;
 
-    if (!blob_is(run->argv[1], "or"))
-        return fail(run, "syntax error");
+    must(blob_is(run->argv[1], "or"));
     for (size_t i = 3; i < run->argc; i++) {
         const struct blob value = value_of(key_look(run, i));
         key_grow(&sum, value.len);
@@ -128,48 +101,24 @@ bool run_bitop(struct run *run)
 
 /* ---- BITFIELD --------------------------------------------------------------------------------- */
 
-/* Without a sign, and OVERFLOW SAT only: no other is sent. */
 struct field {
-    char op; /* g, s, i; 0: OVERFLOW */
+    char op; /* g, s, i */
     bool saturates;
     unsigned width;
     uint64_t offset;
     long long value;
 };
 
-static bool take_type(struct run *run, size_t argument, struct field *field)
+/* Its type has no sign. */
+static struct field field_at(const struct run *run, size_t i, bool saturates)
 {
-    const struct blob text = run->argv[argument];
-    long long width;
+    const char op = (char)(run->argv[i].bytes[0] | 0x20);
+    long long width = 0;
 
-    if (text.len == 0 || text.bytes[0] != 'u' || !blob_int((struct blob){text.bytes + 1, text.len - 1}, &width) ||
-        width < 1 || width > 63)
-        return fail(run, "Invalid bitfield type");
-    field->width = (unsigned)width;
-    return true;
-}
-
-/* The argument behind what begins at this one; 0: it was answered. */
-static size_t take_field(struct run *run, size_t i, bool *saturates, struct field *field)
-{
-    const size_t more = run->argc - i - 1;
-    const struct blob word = run->argv[i];
-
-    if (blob_is(word, "overflow") && more >= 1) {
-        *saturates = blob_is(run->argv[i + 1], "sat");
-        return *saturates || fail(run, "Invalid OVERFLOW type specified") ? i + 2 : 0;
-    }
-    field->op = blob_is(word, "get") && more >= 2      ? 'g'
-                : blob_is(word, "set") && more >= 3    ? 's'
-                : blob_is(word, "incrby") && more >= 3 ? 'i'
-                                                       : '\0';
-    field->saturates = *saturates;
-    if (field->op == '\0')
-        fail(run, "syntax error");
-    else if (take_type(run, i + 1, field) && take_offset(run, i + 2, &field->offset) &&
-             (field->op == 'g' || take_int(run, i + 3, &field->value)))
-        return i + (field->op == 'g' ? 3 : 4);
-    return 0;
+    must(i + 1 < run->argc && run->argv[i + 1].bytes[0] == 'u' &&
+         blob_int((struct blob){run->argv[i + 1].bytes + 1, run->argv[i + 1].len - 1}, &width) && width > 0 &&
+         width < 64);
+    return (struct field){op, saturates, (unsigned)width, offset_at(run, i + 2), op == 'g' ? 0 : int_at(run, i + 3)};
 }
 
 /* Whether the field changed. */
@@ -197,17 +146,16 @@ bool run_bitfield(struct run *run)
     bool changed = false, saturates = false;
 
     fields = resized(fields, run->argc * sizeof *fields);
-    for (size_t i = 2; i < run->argc; count += fields[count].op != '\0') {
-        fields[count] = (struct field){0};
-        i = take_field(run, i, &saturates, &fields[count]);
-        if (i == 0)
-            return false;
-        const uint64_t end = (fields[count].offset + fields[count].width - 1) / 8 + 1;
-        if (fields[count].op == 's' || fields[count].op == 'i')
+    for (size_t i = 2; i < run->argc; i += 3) {
+        saturates |= blob_is(run->argv[i], "overflow"); /* SAT: no other is sent */
+        i += blob_is(run->argv[i], "overflow") ? 2 : 0;
+        const struct field field = fields[count++] = field_at(run, i, saturates);
+        const uint64_t end = (field.offset + field.width - 1) / 8 + 1;
+        if (field.op != 'g')
             len = end > len ? end : len;
+        i += field.op != 'g';
     }
-    if (len > 0 && (run->command->flags & WRITES) == 0)
-        return fail(run, "BITFIELD_RO only supports the GET subcommand");
+    must(len == 0 || (run->command->flags & WRITES) != 0);
     const bool grows = value_of(key).len < len;
     if (grows && key == NULL)
         key = key_add(run->node, run->session->db, run->argv[1]);

@@ -6,6 +6,7 @@
 
 #include "sim/node.h"
 
+#include <stdlib.h>
 #include <strings.h>
 
 enum flag {
@@ -93,7 +94,13 @@ static inline bool blob_is(struct blob blob, const char *word) /* in whatever ca
 }
 
 bool blob_int(struct blob, long long *);
-bool take_int(struct run *, size_t argument, long long *);
+/* What no client or script of the library sends has no answer here: it ends the program. */
+static inline void must(bool holds)
+{
+    if (!holds)
+        abort();
+}
+long long int_at(const struct run *, size_t argument);
 void buffer_format(struct buffer *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- Keys ------------------------------------------------------------------------------------- */
@@ -112,8 +119,9 @@ enum { STRING_MAX = 512 << 20 }; /* proto-max-bulk-len */
 /* Of a key that is to be changed: it is made if it is NULL, and noted. */
 struct key *key_change(struct run *, size_t argument, struct key *);
 struct blob value_of(const struct key *);
-/* Both count from the end if negative, and end up within the value. */
-void clip(long long *start, long long *end, long long len);
+/* The range of bytes that begins with that argument, or all. It counts from the end if negative, and ends up within the value.
+ * False: it is empty. */
+bool range_at(const struct run *, size_t argument, const struct key *, long long *start, long long *end);
 
 /* One redis.call. Not NULL: it was refused, in these words. */
 const char *node_call(struct node *, struct session *script, size_t argc, const struct blob *argv,

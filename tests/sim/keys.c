@@ -66,9 +66,7 @@ bool run_pexpire(struct run *run)
     const long long now = (long long)node_now_ms(run->node);
     long long when;
 
-    if (!take_int(run, 2, &when))
-        return false;
-    if (__builtin_add_overflow(when, now, &when))
+    if (__builtin_add_overflow(int_at(run, 2), now, &when))
         return fail(run, "invalid expire time in 'pexpire' command");
     struct key *key = key_look(run, 1);
     if (key == NULL)
@@ -140,21 +138,19 @@ bool run_keys(struct run *run)
 bool run_scan(struct run *run)
 {
     const struct node *node = run->node;
-    long long cursor;
+    const uint64_t cursor = (uint64_t)int_at(run, 1);
     size_t from = 0;
 
-    if (!blob_int(run->argv[1], &cursor) || cursor < 0)
-        return fail(run, "invalid cursor");
-    while (from < node->key_count && node->keys[from]->hash < (uint64_t)cursor / 2)
+    while (from < node->key_count && node->keys[from]->hash < cursor / 2)
         from++;
-    size_t size = ((uint64_t)cursor / 2 * 2654435761u >> 8) % 4, to = from;
+    size_t size = (cursor / 2 * 2654435761u >> 8) % 4, to = from;
     if (size == 0 && cursor % 2 == 1)
         size = 1;
     while (to < node->key_count &&
            (to - from < size || (to > from && node->keys[to]->hash == node->keys[to - 1]->hash)))
         to++;
     put_array(run, 2);
-    put_number(run, to == node->key_count ? 0 : to == from ? (uint64_t)cursor | 1 : (uint64_t)node->keys[to]->hash * 2);
+    put_number(run, to == node->key_count ? 0 : to == from ? cursor | 1 : (uint64_t)node->keys[to]->hash * 2);
     return put_names(run, from, to, (struct blob){"", 0});
 }
 
@@ -180,12 +176,10 @@ bool run_flush(struct run *run)
 bool run_swapdb(struct run *run)
 {
     struct node *node = run->node;
-    long long a, b;
+    const long long a = int_at(run, 1), b = int_at(run, 2);
 
     if (node->cluster != NULL)
         return fail(run, "SWAPDB is not allowed in cluster mode");
-    if (!take_int(run, 1, &a) || !take_int(run, 2, &b))
-        return false;
     for (size_t i = 0; i < node->key_count; i++) {
         struct key *key = node->keys[i];
         if (a == b || (key->db != a && key->db != b))
@@ -200,14 +194,10 @@ bool run_swapdb(struct run *run)
 
 bool run_select(struct run *run)
 {
-    long long db;
+    const long long db = int_at(run, 1);
 
-    if (!take_int(run, 1, &db))
-        return false;
     if (run->node->cluster != NULL && db != 0)
         return fail(run, "SELECT is not allowed in cluster mode");
-    if (db < 0 || db >= NODE_DATABASES)
-        return fail(run, "DB index is out of range");
     run->session->db = (int)db;
     return put_ok(run);
 }

@@ -54,8 +54,7 @@ static int push_error(lua_State *lua, const char *text)
 
 /* ---- redis.call ------------------------------------------------------------------------------- */
 
-/* The arguments on the stack, which stay there. Versions write fractions differently, so there are none. NULL: an error
- * was pushed. */
+/* The arguments on the stack, which stay there. Versions write fractions differently, so there are none. */
 static const struct blob *read_arguments(lua_State *lua, size_t count)
 {
     static struct blob *argv;
@@ -72,14 +71,11 @@ static const struct blob *read_arguments(lua_State *lua, size_t count)
         const double number = type == LUA_TNUMBER ? lua_tonumber(lua, (int)i + 1) : 0; /* which takes texts, too */
         if (type == LUA_TNUMBER && number == (double)(long long)number)
             argv[i] = write_int(numbers[i] + NUMBER_LEN, (long long)number);
-        else if (type == LUA_TSTRING)
-            argv[i].bytes = lua_tolstring(lua, (int)i + 1, &argv[i].len);
         else
-            count = 0;
+            argv[i].bytes = lua_tolstring(lua, (int)i + 1, &argv[i].len);
+        must(argv[i].bytes != NULL);
     }
-    if (count == 0)
-        push_error(lua, "Arguments must be strings or integers");
-    return count > 0 ? argv : NULL;
+    return argv;
 }
 
 /* Pushes the value at `at`, and returns what is behind it. */
@@ -119,18 +115,17 @@ static int call(lua_State *lua)
     static struct buffer reply;
     const size_t argc = (size_t)lua_gettop(lua);
     const struct blob *argv = read_arguments(lua, argc);
-    const char *error = NULL;
 
     reply.len = 0;
-    if (argv != NULL && (error = node_call(node, &inner, argc, argv, &reply)) == NULL) {
-        buffer_put(&reply, "", 1);
-        lua_settop(lua, 0);
-        push_reply(lua, reply.bytes);
-        return throws && reply.bytes[0] == '-' ? lua_error(lua) : 1;
-    }
-    if (argv != NULL)
+    const char *error = node_call(node, &inner, argc, argv, &reply);
+    if (error != NULL) {
         push_error(lua, error);
-    return throws ? lua_error(lua) : 1;
+        return throws ? lua_error(lua) : 1;
+    }
+    buffer_put(&reply, "", 1);
+    lua_settop(lua, 0);
+    push_reply(lua, reply.bytes);
+    return throws && reply.bytes[0] == '-' ? lua_error(lua) : 1;
 }
 
 /* ---- The rest of `redis` that is not in Lua --------------------------------------------------- */
@@ -138,11 +133,8 @@ static int call(lua_State *lua)
 static int acl_check_cmd(lua_State *lua)
 {
     const size_t argc = (size_t)lua_gettop(lua);
-    const struct blob *argv = read_arguments(lua, argc);
 
-    if (argv == NULL)
-        return lua_error(lua);
-    lua_pushboolean(lua, node_may(node, argc, argv));
+    lua_pushboolean(lua, node_may(node, argc, read_arguments(lua, argc)));
     return 1;
 }
 
@@ -246,20 +238,17 @@ static void set_array(lua_State *lua, const char *name, const struct blob *value
 bool run_eval(struct run *run)
 {
     static lua_State *lua;
-    long long keys;
+    const size_t keys = (size_t)int_at(run, 2);
 
-    if (!take_int(run, 2, &keys))
-        return false;
-    if (keys < 0 || keys > (long long)run->argc - 3)
-        return fail(run, "Number of keys is out of range");
+    must(keys <= run->argc - 3);
     lua = lua != NULL ? lua : new_state();
     if (push_script(run, lua, run->argv[1])) {
         node = run->node;
         node->in_script = true;
         node->wrote = false;
         inner = *run->session;
-        set_array(lua, "KEYS", run->argv + 3, (size_t)keys);
-        set_array(lua, "ARGV", run->argv + 3 + keys, run->argc - 3 - (size_t)keys);
+        set_array(lua, "KEYS", run->argv + 3, keys);
+        set_array(lua, "ARGV", run->argv + 3 + keys, run->argc - 3 - keys);
         if (lua_pcall(lua, 0, 1, 0) != 0)
             put_failure(run, lua);
         else

@@ -77,8 +77,8 @@ bool run_wait(struct run *run)
                     "WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a replica is "
                     "configured to be writable (which is not the default) writes to replicas are just local and are "
                     "not propagated.");
-    if (!take_int(run, 1, &session->wait_replicas) || !take_int(run, 2, &session->wait_ms))
-        return false;
+    session->wait_replicas = int_at(run, 1);
+    session->wait_ms = int_at(run, 2);
     session->wait_offset = session->last_write_offset;
     return session->waits = true;
 }

@@ -1,8 +1,6 @@
 /* values.c: the simulated server's commands on strings. */
 #include "sim/commands.h"
 
-#include <stdlib.h>
-
 /* ---- What the commands share ------------------------------------------------------------------ */
 
 struct key *key_change(struct run *run, size_t argument, struct key *key)
@@ -38,13 +36,16 @@ static bool put_length(struct run *run, const struct key *key)
     return put_int(run, (long long)value_of(key).len);
 }
 
-void clip(long long *start, long long *end, long long len)
+bool range_at(const struct run *run, size_t argument, const struct key *key, long long *start, long long *end)
 {
-    *start = *start < 0 ? *start + len : *start;
-    *end = *end < 0 ? *end + len : *end;
-    *start = *start < 0 ? 0 : *start;
-    *end = *end < 0 ? 0 : *end;
+    const long long len = (long long)value_of(key).len;
+    const long long from = run->argc > argument ? int_at(run, argument) : 0;
+    const long long to = run->argc > argument ? int_at(run, argument + 1) : -1;
+
+    *start = from >= 0 ? from : from + len < 0 ? 0 : from + len;
+    *end = to >= 0 ? to : to + len < 0 ? 0 : to + len;
     *end = *end >= len ? len - 1 : *end;
+    return *start <= *end && (from >= 0 || to >= 0 || from <= to);
 }
 
 /* ---- Whole strings ---------------------------------------------------------------------------- */
@@ -66,28 +67,15 @@ static bool set(struct run *run, struct blob value, uint64_t expire_ms)
     return put_ok(run);
 }
 
-static bool take_time(struct run *run, size_t argument, long long *ms)
-{
-    return take_int(run, argument, ms) &&
-           ((*ms > 0 && !__builtin_add_overflow(*ms, (long long)node_now_ms(run->node), ms)) ||
-            fail(run, "invalid expire time in '%s' command", run->command->name));
-}
-
 bool run_psetex(struct run *run)
 {
-    long long ms;
-
-    return take_time(run, 2, &ms) && set(run, run->argv[3], (uint64_t)ms);
+    return set(run, run->argv[3], node_now_ms(run->node) + (uint64_t)int_at(run, 2));
 }
 
 /* Of its options only PX. */
 bool run_set(struct run *run)
 {
-    long long ms = 0;
-
-    if (run->argc != 3 && (run->argc != 5 || !blob_is(run->argv[3], "px")))
-        return fail(run, "syntax error");
-    return (run->argc == 3 || take_time(run, 4, &ms)) && set(run, run->argv[2], (uint64_t)ms);
+    return set(run, run->argv[2], run->argc == 3 ? 0 : node_now_ms(run->node) + (uint64_t)int_at(run, 4));
 }
 
 bool run_strlen(struct run *run)
@@ -97,25 +85,20 @@ bool run_strlen(struct run *run)
 
 bool run_getrange(struct run *run)
 {
+    const struct key *key = key_look(run, 1);
     long long start, end;
+    const bool some = range_at(run, 2, key, &start, &end);
 
-    if (!take_int(run, 2, &start) || !take_int(run, 3, &end))
-        return false;
-    const struct blob value = value_of(key_look(run, 1));
-    const bool is_empty = start < 0 && end < 0 && start > end;
-    clip(&start, &end, (long long)value.len);
-    return put_bulk(run, is_empty || start > end ? (struct blob){"", 0}
-                                                 : (struct blob){value.bytes + start, (size_t)(end - start + 1)});
+    return put_bulk(run, some ? (struct blob){value_of(key).bytes + start, (size_t)(end - start + 1)}
+                              : (struct blob){"", 0});
 }
 
 bool run_setrange(struct run *run)
 {
     const struct blob value = run->argv[3];
     struct key *key = key_look(run, 1);
-    long long offset;
+    const long long offset = int_at(run, 2);
 
-    if (!take_int(run, 2, &offset))
-        return false;
     if (offset < 0 || offset > STRING_MAX - (long long)value.len)
         return fail(run, "offset is out of range");
     if (value.len == 0)
@@ -139,9 +122,7 @@ bool run_add(struct run *run)
     struct key *key = key_look(run, 1);
     long long value = 0, more;
 
-    if (!take_int(run, 2, &more))
-        return false;
-    if (key != NULL && !blob_int(value_of(key), &value))
+    if (!blob_int(run->argv[2], &more) || (key != NULL && !blob_int(value_of(key), &value)))
         return fail(run, "value is not an integer or out of range");
     if (__builtin_add_overflow(value, run->command->name[0] == 'd' ? -more : more, &value))
         return fail(run, "increment or decrement would overflow");
