@@ -115,7 +115,7 @@ static struct field field_at(const struct run *run, size_t i, bool saturates)
     const char op = (char)(run->argv[i].bytes[0] | 0x20);
     long long width = 0;
 
-    must(i + 1 < run->argc && run->argv[i + 1].bytes[0] == 'u' &&
+    must(i + 1 < run->argc && strchr("gsi", op) != NULL && run->argv[i + 1].bytes[0] == 'u' &&
          blob_int((struct blob){run->argv[i + 1].bytes + 1, run->argv[i + 1].len - 1}, &width) && width > 0 &&
          width < 64);
     return (struct field){op, saturates, (unsigned)width, offset_at(run, i + 2), op == 'g' ? 0 : int_at(run, i + 3)};

@@ -235,19 +235,18 @@ const char *node_call(struct node *node, struct session *script, size_t argc, co
     bool holds;
 
     run.command = find_command(&run, &holds);
-    if (run.command == NULL || !has_arity(&run) || (run.command->flags & NOSCRIPT) != 0)
-        return "No script of the library calls that";
+    must(run.command != NULL && has_arity(&run) && (run.command->flags & NOSCRIPT) == 0);
     const unsigned flags = run.command->flags;
     if ((error = why_denied(&run, true)) != NULL ||
         (!node->wrote && (error = write_refused(node, flags, true)) != NULL))
         return error;
     node->wrote = node->wrote || (flags & WRITES) != 0;
     const enum route where = route(&run, &slot, &peer);
-    if (where != HERE)
-        return where == DOWN ? "Script attempted to execute a command while the cluster is down"
-                             : "Script attempted to access a non local key in a cluster node";
-    run.command->run(&run);
-    return NULL;
+    if (where == HERE)
+        run.command->run(&run);
+    return where == HERE   ? NULL
+           : where == DOWN ? "Script attempted to execute a command while the cluster is down"
+                           : "Script attempted to access a non local key in a cluster node";
 }
 
 bool node_may(struct node *node, size_t argc, const struct blob *argv)

@@ -67,13 +67,13 @@ static const struct blob *read_arguments(lua_State *lua, size_t count)
         numbers = resized(numbers, room * sizeof *numbers);
     }
     for (size_t i = 0; i < count; i++) {
-        const int type = lua_type(lua, (int)i + 1);
-        const double number = type == LUA_TNUMBER ? lua_tonumber(lua, (int)i + 1) : 0; /* which takes texts, too */
-        if (type == LUA_TNUMBER && number == (double)(long long)number)
+        const int at = (int)i + 1, type = lua_type(lua, at);
+        const double number = type == LUA_TNUMBER ? lua_tonumber(lua, at) : 0; /* which takes texts, too */
+        must(type == LUA_TSTRING || (type == LUA_TNUMBER && number == (double)(long long)number));
+        if (type == LUA_TNUMBER)
             argv[i] = write_int(numbers[i] + NUMBER_LEN, (long long)number);
         else
-            argv[i].bytes = lua_tolstring(lua, (int)i + 1, &argv[i].len);
-        must(argv[i].bytes != NULL);
+            argv[i].bytes = lua_tolstring(lua, at, &argv[i].len);
     }
     return argv;
 }
@@ -189,8 +189,8 @@ static void put_lua(struct run *run, lua_State *lua)
         put_bulk(run, text);
     } else if (type == LUA_TNUMBER) {
         put_int(run, number >= -0x1p63 && number < 0x1p63 ? (long long)number : LLONG_MIN);
-    } else if (type != LUA_TTABLE || (!put_marked(run, lua, "err", '-') && !put_marked(run, lua, "ok", '+'))) {
-        fail(run, "No script of the library returns that");
+    } else {
+        must(type == LUA_TTABLE && (put_marked(run, lua, "err", '-') || put_marked(run, lua, "ok", '+')));
     }
     lua_pop(lua, 1);
 }
