@@ -71,12 +71,13 @@ static struct blob keep(const void *bytes, size_t len)
 
 __attribute__((format(printf, 1, 2))) static struct blob text(const char *format, ...)
 {
-    char words[128];
+    char words[8192];
     va_list list;
 
     va_start(list, format);
     const int len = vsnprintf(words, sizeof words, format, list);
     va_end(list);
+    must((size_t)len < sizeof words);
     return keep(words, (size_t)len);
 }
 
@@ -261,18 +262,15 @@ static const char clock_text[] = "local redis = setmetatable({call = function(na
 static struct blob script_text(size_t i)
 {
     struct commands command = {0};
+    const struct blob *argv;
+    size_t argc;
 
     script_start(&command, script_templates[i].script, 0, 0);
-    const char *begin = strstr(command.bytes, "EVAL\r\n") + 6, *body = strchr(begin, '\n') + 1;
-    const size_t len = strtoul(begin + 1, NULL, 10),
-                 clock_len = script_templates[i].has_clock ? sizeof clock_text - 1 : 0;
-    struct buffer whole = {0};
-    buffer_put(&whole, clock_text, clock_len);
-    buffer_put(&whole, body, len);
-    const struct blob kept = keep(whole.bytes, whole.len);
-    free(whole.bytes);
+    (void)read_command(command.bytes, command.len, &argv, &argc);
+    const int len = (int)argv[1].len;
+    const struct blob whole = text("%s%.*s", script_templates[i].has_clock ? clock_text : "", len, argv[1].bytes);
     commands_free(&command);
-    return kept;
+    return whole;
 }
 
 static void make_script(struct words *words)

@@ -31,17 +31,15 @@ static struct blob scripts[SCRIPT_TOUCH + 1];
 
 static void read_scripts(void)
 {
-    struct commands commands = {0};
-
-    for (size_t i = 0; i <= SCRIPT_TOUCH; i++) { /* *3, $4, EVAL, $length, text, $1, 0 */
-        const char *at;
-        commands_empty(&commands);
-        script_start(&commands, (enum script)i, 0, 0);
-        at = strstr(commands.bytes, "EVAL\r\n$") + 7;
-        const size_t len = strtoul(at, NULL, 10);
-        scripts[i] = world_copy((struct blob){strchr(at, '\n') + 1, len});
+    for (size_t i = 0; i <= SCRIPT_TOUCH; i++) {
+        struct commands command = {0};
+        const struct blob *argv;
+        size_t argc;
+        script_start(&command, (enum script)i, 0, 0);
+        (void)read_command(command.bytes, command.len, &argv, &argc);
+        scripts[i] = world_copy(argv[1]);
+        commands_free(&command);
     }
-    commands_free(&commands);
 }
 
 static void name_place(char place[PLACE_SIZE], size_t argc, const struct blob *argv)
@@ -165,9 +163,8 @@ static bool find_place(struct wire *wire, struct anchor *at, size_t argc, const 
     printable(key, at->key, sizeof at->key);
     if (*count > 0 && seen[0].call != at->call) /* another call */
         *count = 0;
-    for (size_t n = *count; n-- > 0;) /* most often it is the one that came last; 8 bytes tell most others from it */
-        if (memcmp(seen[n].key, at->key, 8) == 0 && memcmp(seen[n].place, at->place, 8) == 0 &&
-            strcmp(seen[n].place, at->place) == 0 && strcmp(seen[n].key, at->key) == 0) {
+    for (size_t n = *count; n-- > 0;) /* most often it is the one that came last */
+        if (memcmp(seen[n].key, at->key, KEY_SIZE) == 0 && memcmp(seen[n].place, at->place, PLACE_SIZE) == 0) {
             at->nth = ++seen[n].nth;
             return true;
         }
@@ -210,7 +207,7 @@ static bool answer_wait(struct wire *wire)
         world.few_us[wire->client] = net_now_us();
     const int len = demoted ? snprintf(reply, sizeof reply, "-UNBLOCKED force unblock from blocking operation\r\n")
                             : snprintf(reply, sizeof reply, ":%d\r\n", n);
-    if (!wire->mute && wire->conn != NULL)
+    if (!wire->mute)
         conn_send(wire->conn, reply, (size_t)len, 0);
     return true;
 }
@@ -399,12 +396,12 @@ static void send_reply(struct wire *wire, struct blob reply)
 {
     const size_t first = wire->split ? reply.len / 2 : reply.len;
 
-    if (wire->mute || wire->conn == NULL)
+    if (wire->mute)
         return;
     conn_send(wire->conn, reply.bytes, first, 0);
     if (first < reply.len)
         conn_send(wire->conn, reply.bytes + first, reply.len - first, 20000);
-    if (wire->conn != NULL && wire->conn->cut) /* answers may have been too short to be cut inside until now */
+    if (wire->conn->cut) /* answers may have been too short to be cut inside until now */
         note(CAUSE_CONNECTION);
     wire->split = false;
 }
@@ -432,7 +429,7 @@ static void execute(struct wire *wire, const struct anchor *at, size_t argc, con
                                 .key = key,
                                 .sent_us = wire->offered_us,
                                 .clock_us = clock_at(s),
-                                .connected = wire->conn != NULL && !wire->conn->shut,
+                                .connected = !wire->conn->shut,
                                 .mute = wire->mute,
                                 .met = wire->met,
                                 .asking = wire->session.asking,
@@ -479,12 +476,10 @@ static void execute(struct wire *wire, const struct anchor *at, size_t argc, con
 /* In some worlds a server reads what was sent in pieces, and carries out others' commands between them. */
 static bool is_end_of_piece(const struct wire *wire, const struct anchor *at)
 {
-    return world.plan->pieces != 0 && !world.healed && wire->conn != NULL && !wire->session.waits &&
-           servers[wire->server].up &&
-           plan_chance(world.plan, (uint64_t)at->client << 32 | (uint64_t)at->call,
-                       (uint64_t)at->nth << 8 | (unsigned char)at->place[0]) %
-                   6 ==
-               0;
+    const uint64_t chance = plan_chance(world.plan, (uint64_t)at->client << 32 | (uint64_t)at->call,
+                                        (uint64_t)at->nth << 8 | (unsigned char)at->place[0]);
+
+    return world.plan->pieces != 0 && !world.healed && !wire->session.waits && chance % 6 == 0;
 }
 
 /* Of the bytes that have arrived. */
@@ -526,13 +521,13 @@ static void carry_out(struct wire *wire)
         if (fate == FATE_HELD)
             break;
         wire->offered_us = conn_offered_us(wire->conn, used + len);
-        if (fate == FATE_GOES_ON && servers[wire->server].up)
+        if (fate == FATE_GOES_ON)
             execute(wire, &at, argc, argv, key);
         wire->gone |= fate == FATE_GONE;
         world.undo_lost |= fate == FATE_GONE && strcmp(at.place, "EVAL.undo") == 0 && /* which is not sent again */
                            world.plan->client[wire->client].retry_ms == 0;
         used += len;
-        if (fate == FATE_GOES_ON && wire->held_until == 0 && is_end_of_piece(wire, &at)) {
+        if (fate == FATE_GOES_ON && is_end_of_piece(wire, &at)) {
             if (world.plan->sizes != 0) /* longer, so that others take the key meanwhile */
                 note(CAUSE_CONNECTION);
             hold(wire, plan_chance(world.plan, (uint64_t)at.nth, used) % (world.plan->sizes != 0 ? 3000 : 300));
@@ -578,18 +573,20 @@ static void check_try(int client, int server)
 enum net_answer net_connect(struct conn *conn, int port)
 {
     const int i = port - BASE_PORT;
-    struct server *s = i >= 0 && i < server_count ? &servers[i] : NULL;
+    struct server *s = &servers[i];
 
-    if (s != NULL)
-        check_try(conn->client, i);
+    if (i < 0 || i >= server_count)
+        net_die("a port of no server");
+    check_try(conn->client, i);
     world.tried_us[conn->client] = world.made_us[conn->client] = net_now_us();
     if (++world.connects[conn->client] > world.connects_most[conn->client])
         world.connects_most[conn->client] = world.connects[conn->client];
-    if (s == NULL || !s->up) {
-        const bool silent = s != NULL && s->silent;
+    if (!s->up) {
         note(CAUSE_CONNECTION);
-        world.struck[conn->client] += silent;
-        return silent ? NET_SILENT : plan_chance(world.plan, (uint64_t)port, 0) % 2 ? NET_REFUSED : NET_REFUSED_AT_ONCE;
+        world.struck[conn->client] += s->silent;
+        return s->silent                                        ? NET_SILENT
+               : plan_chance(world.plan, (uint64_t)port, 0) % 2 ? NET_REFUSED
+                                                                : NET_REFUSED_AT_ONCE;
     }
     struct wire *wire = net_memory(sizeof *wire);
     *wire = (struct wire){.next = wires,
