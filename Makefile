@@ -389,7 +389,7 @@ fuzz-corpus:
 
 SIM       := $(BUILD)/tests/sim
 SIM_NODE  := $(patsubst %,$(SIM)/%.o,node keyspace answers keys values bits server script)
-SIM_WORLD := net fiber loop world servers slots outages wires faults plan
+SIM_WORLD := net fiber loop world servers slots outages wires faults plan draw decide
 SIM_CALLS := sim client stores calls verbs memory oracle names handles items times windows watch causes left told reader
 SIM_OBJ   := $(SIM_NODE) $(patsubst %,$(SIM)/%.o,$(SIM_WORLD) $(SIM_CALLS))
 SIM_LIBS  := -lluajit-5.1

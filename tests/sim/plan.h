@@ -56,6 +56,15 @@ enum fault { FAULTS(X) FAULT_KINDS };
 #undef X
 extern const char *const fault_names[];
 
+/* Bits of 1 to 6: of numbers; and of faults, by their names without FAULT_. */
+#define BIT(x) (UINT64_C(1) << (x))
+#define BITS(...) BITS_OF(__VA_ARGS__, NONE, NONE, NONE, NONE, NONE, NONE)
+#define BITS_OF(a, b, c, d, e, f, ...) ((BIT(a) | BIT(b) | BIT(c) | BIT(d) | BIT(e) | BIT(f)) & ~BIT(NONE))
+#define FAULT(...) FAULT_OF(__VA_ARGS__, NONE, NONE, NONE, NONE, NONE, NONE)
+#define FAULT_OF(a, b, c, d, e, f, ...) BITS(FAULT_##a, FAULT_##b, FAULT_##c, FAULT_##d, FAULT_##e, FAULT_##f)
+enum { NONE = 63, FAULT_NONE = NONE };
+unsigned bit_of(uint64_t bits, uint64_t chance); /* one of them */
+
 enum { PLACE_SIZE = 24, KEY_SIZE = 64 };
 
 /* Where a decision is taken: the n-th time in a call that a command of this kind on that key arrives. One that is delayed arrives again.
@@ -79,11 +88,26 @@ struct decision {
     X(DROP, "drop") X(DELETE, "delete") X(EXPIRE, "expire") X(REPLACE, "replace") X(REPAIR, "repair") \
     X(MERGE, "merge") X(SAVE, "save") X(LOAD, "load") X(LIST, "list") X(IMPORT, "import") X(INFO, "info") \
     X(COMPARE, "compare") X(CLOSE, "close") X(SLEEP, "sleep") X(FILL, "fill")
+/* Commands of which a world may choose one to arrive late, time and again. */
+#define LATES(X) \
+    X(CLEAR, "EVAL.clear") X(UNLINK, "EVAL.unlink") X(EXPIRE, "EVAL.expire") X(COUNT_DOWN, "EVAL.count_down") \
+    X(REPLACE, "EVAL.replace") X(SWAP, "EVAL.swap") X(MAKE, "EVAL.make") X(SLICE, "EVAL.slice") X(MERGE, "EVAL.merge") \
+    X(UNDO, "EVAL.undo") X(COUNT_UP, "EVAL.count_up") X(SETBIT, "SETBIT") X(TIME, "TIME") X(GETBIT, "GETBIT") \
+    X(GETRANGE, "GETRANGE") X(TOUCH, "EVAL.touch") X(SENTINEL, "SENTINEL")
+enum {
+    PLAIN, SEGMENTS, BLOCKED, BLOCKS, PARTITIONED, COUNTING, GROWING, GROWING_BLOCKED, GROWING_SEGMENTS, WINDOW,
+    WINDOW_SEGMENTS, BARE, GROWING_LARGE, GROWING_LARGE_SEGMENTS, KINDS
+};
 /* clang-format on */
 #define X(name, text) VERB_##name,
 enum verb { VERBS(X) VERB_COUNT };
 #undef X
-extern const char *const verb_names[];
+#define X(name, text) LATE_##name,
+enum late { ON_TIME, LATES(X) LATES_END };
+#undef X
+extern const char *const verb_names[], *const late_places[];
+
+#define RATE_LATE 1000000 /* faults strike where something is late, and nowhere else: each one excuses something */
 
 #define BY_PAIRS 2u /* in the arg of an add or a look-up: it is one call over the filters of all names */
 
@@ -131,7 +155,6 @@ struct kind {
     bool counting, growing, window, bare, partitioned, large;
 };
 extern const struct kind kinds[];
-enum { KINDS = 14 };
 const struct kind *plan_kind(const struct plan *, int name);
 
 void plan_draw(struct plan *, uint64_t seed);
