@@ -33,11 +33,10 @@ static bool has_removed_it(const struct call *c)
  * left something else under its name. */
 static bool finds_no_other(const struct call *c)
 {
-    return !kind_of(c->name)->bare && world.plan->sizes == 0 && !world_had(FAULT_STRANGER) && !world_had(FAULT_PAUSE) &&
+    return !kind_of(c->name)->bare && world.plan->sizes == 0 && (world.had & FAULT(STRANGER, PAUSE)) == 0 &&
            !names[c->name].unclean && !world.undo_lost && !caused(CAUSE_DENIAL, 1) && !caused(CAUSE_KILL, 1) &&
            !caused(CAUSE_CONNECTION, 1) && !caused(CAUSE_RESTART, 1) && !commands_may_be_late() &&
-           items_under_way(c, c->name, 1u << VERB_ADD | 1u << VERB_ADD_NEW) ==
-               0; /* bits of one that stands still stay */
+           !items_under_way(c, c->name, 1u << VERB_ADD | 1u << VERB_ADD_NEW); /* bits of one that stands still stay */
 }
 
 bool has_cause(const struct call *c, hibloom_status status)
@@ -82,13 +81,12 @@ bool has_cause(const struct call *c, hibloom_status status)
         /* Of pairs, a server that stands still delays nothing that is for others, but for a map. */
         if (c->by_pairs && !s->loop && world.plan->topology == CLUSTER && !has_several_keys(c->name) &&
             !strstr(c->text, "cluster:") && !kind->growing && s->from_replicas == 0 && world.faults == c->faults + 1 &&
-            world.had == UINT64_C(1) << FAULT_SLOW && !world_stood(root_key(c->name), c->begun_us))
+            world.had == FAULT(SLOW) && !world_stood(root_key(c->name), c->begun_us))
             return false;
         /* Who stood still once finds the answers that came meanwhile. Where sizes differ each piece takes long. */
         if (busy || s->deadline_ms == 0)
             return busy && ((world.plan->sizes != 0 && world.plan->pieces != 0) || s->deadline_ms != 0 ||
-                            (world.had & ~(UINT64_C(1) << FAULT_PAUSE | UINT64_C(1) << FAULT_PIECES)) != 0 ||
-                            world.struck[c->client] > c->struck + 1);
+                            (world.had & ~FAULT(PAUSE, PIECES)) != 0 || world.struck[c->client] > c->struck + 1);
         return (s->deadline_ms < 600 && world_had(FAULT_STRANGER)) /* looked at for 250 ms, by a replace twice */ ||
                world.plan->topology != SENTINEL || s->loop || c->times != 1 || kind->growing ||
                (s->min_replicas > 0 && (world_had(FAULT_LAG) || world.plan->lag_us > 1000 * s->replicas_ms)) ||
@@ -129,8 +127,8 @@ bool has_cause(const struct call *c, hibloom_status status)
             return world.faults - c->faults >= 5; /* it begins ten times, and a loss may cost two of these */
         /* The name of what replaces, or is merged, may have late bits, or what a merge left of a filter before. */
         return life || c->raw_at_begin != 0 || world.plan->sizes != 0 || (c->verb == VERB_REPLACE && others) ||
-               (merges_here(c) && (commands_may_be_late() || world_had(FAULT_CUT_INSIDE) || world_had(FAULT_SLOW) ||
-                                   world_had(FAULT_MEET) || somebody_may_remove(c->name)));
+               (merges_here(c) && (commands_may_be_late() || (world.had & FAULT(CUT_INSIDE, SLOW, MEET)) != 0 ||
+                                   somebody_may_remove(c->name)));
     case HIBLOOM_ECORRUPT: /* a removal that was cut may have taken a link of which no root tells yet; or a key, if it is full */
         return ((life || caused(CAUSE_CLOCK, 1)) && some_key_may_go(c->name) &&
                 /* what a stranger left may stand where its filter was, which had another number of keys */

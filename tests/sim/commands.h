@@ -39,7 +39,6 @@ struct command {
     int first, last; /* of its keys; 0: none, -1: to the end; EVAL's are counted */
 };
 
-/* By their names, as strcmp has it. */
 /* clang-format off */
 #define COMMANDS(X) \
     X("append", append, 3, ENLARGES, 1, 1) X("asking", asking, 1, 0, 0, 0) \

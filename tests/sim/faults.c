@@ -176,9 +176,8 @@ static uint64_t jump(struct server *s, struct blob key, uint64_t arg)
 /* Whether a call may end late, or lose its connection, by that fault alone. */
 static bool takes_time(enum fault fault)
 {
-    return fault != FAULT_LAG && fault != FAULT_MOVE && fault != FAULT_EXPIRE && fault != FAULT_STRANGER &&
-           fault != FAULT_FLUSH && fault != FAULT_CLOCK && fault != FAULT_PIECES && fault != FAULT_DENY &&
-           fault != FAULT_REFUSE && fault != FAULT_MEMORY && fault != FAULT_CALL;
+    return (BIT(fault) &
+            (FAULT(LAG, MOVE, EXPIRE, STRANGER, FLUSH, CLOCK) | FAULT(PIECES, DENY, REFUSE, MEMORY, CALL))) == 0;
 }
 
 enum fate strike(struct wire *wire, const struct decision *d, struct blob key)
@@ -191,7 +190,7 @@ enum fate strike(struct wire *wire, const struct decision *d, struct blob key)
         (key.len == 0 || strcmp(d->at.key, "stranger") == 0))
         return FATE_GOES_ON; /* no key, or one that shows whether the library leaves others' keys alone */
     world.faults++;
-    world.had |= UINT64_C(1) << d->fault;
+    world.had |= BIT(d->fault);
     world.struck[wire->client]++;
     s->stood_us = net_now_us();
     world_say("FAULT %s (%s %s, call %d of client %d)", fault_names[d->fault], d->at.place, d->at.key, d->at.call,

@@ -248,7 +248,7 @@ void end_life(int name)
 
 bool commands_may_be_late(void)
 {
-    return world_had(FAULT_DELAY) || world_had(FAULT_CUT_LATE) || world_had(FAULT_JUMP) || world_had(FAULT_KILL);
+    return (world.had & FAULT(DELAY, CUT_LATE, JUMP, KILL)) != 0;
 }
 
 bool somebody_may_remove(int name)

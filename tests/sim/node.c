@@ -10,11 +10,6 @@
 static const struct command commands[] = {COMMANDS(X)};
 #undef X
 
-static int by_name(const void *name, const void *command)
-{
-    return strcmp(name, ((const struct command *)command)->name);
-}
-
 /* "get", or with a second word "cluster|slots". */
 static const struct command *command_named(const struct node *node, struct blob word, const struct blob *second)
 {
@@ -30,11 +25,13 @@ static const struct command *command_named(const struct node *node, struct blob 
     }
     name[word.len + more] = '\0';
     const struct command **const at = &known[(32 * (word.len + more) + (size_t)name[0]) % 256];
-    if (*at == NULL || strcmp(name, (*at)->name) != 0)
-        *at = bsearch(name, commands, sizeof commands / sizeof *commands, sizeof *commands, by_name);
+    for (size_t i = 0; *at == NULL || strcmp(name, (*at)->name) != 0; i++) {
+        if (i == sizeof commands / sizeof *commands)
+            return NULL;
+        *at = &commands[i];
+    }
     const struct command *command = *at;
-    if (command == NULL || (second == NULL && strchr(name, '|') != NULL) ||
-        (node->sentinel != NULL && (command->flags & SENTINEL) == 0) ||
+    if ((second == NULL && strchr(name, '|') != NULL) || (node->sentinel != NULL && (command->flags & SENTINEL) == 0) ||
         (node->sentinel == NULL && command->name[0] == 's' && strncmp(name, "sentinel", 8) == 0))
         return NULL;
     return command;
