@@ -40,8 +40,6 @@ struct way {
     bool planned; /* there is an event */
 };
 
-enum state { FRESH, CONNECTING /* or refused */, CONNECTED };
-
 struct offer {
     uint64_t end, us;
 };
@@ -49,9 +47,8 @@ struct offer {
 struct socket {
     struct conn conn; /* the first field: conn_ functions are given this one */
     struct fiber *owner;
-    enum state state;
     int fd;
-    bool nonblocking, closed;
+    bool nonblocking, connected, closed;
     bool accepted, finished; /* the server knows of it; it is to hear of its end */
     bool ended, broken;      /* nothing more comes; and nothing more goes */
     int error;               /* the next call fails with it */
@@ -133,7 +130,7 @@ static void arrive_at_client(struct socket *s, const struct piece *piece)
     if (s->broken) /* by itself, or by an earlier reset */
         return;
     switch (piece->kind) {
-    case OPENED: s->state = CONNECTED; break;
+    case OPENED: s->connected = true; break;
     case BYTES: buffer_put(&s->got, piece->bytes, piece->len); break;
     case END: s->ended = true; break;
     default:
@@ -275,7 +272,7 @@ void net_reset(uint64_t seed)
 /* NULL: there is none, or it was closed. */
 static struct socket *look_up(int fd)
 {
-    struct socket *s = fd >= FD_FIRST && fd < FD_FIRST + SOCKETS ? latest[fd - FD_FIRST] : NULL;
+    struct socket *s = fd >= FD_FIRST ? latest[fd - FD_FIRST] : NULL;
 
     return s != NULL && !s->closed ? s : NULL;
 }
@@ -298,7 +295,7 @@ static size_t room_of(const struct socket *s)
 {
     const size_t window = s->conn.cut ? SIZE_MAX : net_window(&s->conn);
 
-    return s->state != CONNECTED || window <= s->to_server.len ? 0 : window - s->to_server.len;
+    return !s->connected || window <= s->to_server.len ? 0 : window - s->to_server.len;
 }
 
 /* No call waits, whatever its flags: the library polls. */
@@ -323,7 +320,7 @@ static ssize_t give(struct socket *s, const void *bytes, size_t len, int flags)
     if (s->broken)
         return fail(EPIPE);
     if (room == 0)
-        return fail(s->state == FRESH ? ENOTCONN : EAGAIN);
+        return fail(EAGAIN);
     len = len < room ? len : room;
     s->written += len;
     if (!s->conn.cut)
@@ -337,7 +334,7 @@ static ssize_t take(struct socket *s, void *bytes, size_t len, int flags)
 {
     never_waits(s, flags);
     if (s->got_at == s->got.len && !s->ended && s->error == 0)
-        return fail(s->state == FRESH ? ENOTCONN : EAGAIN);
+        return fail(EAGAIN);
     if (s->got_at == s->got.len && s->error != 0 && s->error != EPIPE)
         return fail(take_error(s));
     if (len > s->got.len - s->got_at)
@@ -354,7 +351,7 @@ static ssize_t take(struct socket *s, void *bytes, size_t len, int flags)
 /* It is elsewhere. */
 static int name_peer(const struct socket *s)
 {
-    if (s->state != CONNECTED && !s->broken)
+    if (!s->connected && !s->broken)
         net_die("a connection that is used before it is made");
     return 0;
 }
@@ -378,10 +375,10 @@ void sockets_close(struct fiber *f)
 static short events_of(const struct socket *s)
 {
     const bool readable = s->got_at < s->got.len || s->ended;
-    const bool writable = s->broken || s->state == FRESH || room_of(s) > 0;
+    const bool writable = s->broken || room_of(s) > 0;
 
     return (short)((readable ? POLLIN : 0) | (writable ? POLLOUT : 0) | (s->error != 0 ? POLLERR : 0) |
-                   (s->broken || s->state == FRESH ? POLLHUP : 0));
+                   (s->broken ? POLLHUP : 0));
 }
 
 int sockets_poll(struct pollfd *fds, size_t count, uint64_t until_us)
@@ -404,9 +401,6 @@ int sockets_poll(struct pollfd *fds, size_t count, uint64_t until_us)
 static int connect_socket(struct socket *s, const struct sockaddr *address)
 {
     never_waits(s, 0);
-    if (s->state != FRESH)
-        net_die("a socket connects twice");
-    s->state = CONNECTING;
     const enum net_answer answer = net_connect(&s->conn,
                                                ntohs(((const struct sockaddr_in *)(const void *)address)->sin_port));
     if (answer == NET_REFUSED_AT_ONCE)
