@@ -132,19 +132,17 @@ static void first_goes_along(void)
 
 static void end_move(void)
 {
-    struct slot_range *range = move.slot >= 0 ? split(move.slot) : NULL;
+    struct slot_range *range = split(move.slot);
 
-    if (range != NULL) {
-        for (int i = 0; moved[move.slot] && i < CLIENTS; i++)
-            oracle_forget_lost(i); /* there and back: what was lost in between nothing tells */
-        moved[move.slot] = true;
-        range->owner = move.to;
-        range->migrating = range->importing = -1;
-        if (move.step_us % 2 == 0)
-            first_goes_along(); /* which moves the ranges */
-        note_run();
-        world_say("slot %d belongs to %d now", move.slot, move.to);
-    }
+    for (int i = 0; moved[move.slot] && i < CLIENTS; i++)
+        oracle_forget_lost(i); /* there and back: what was lost in between nothing tells */
+    moved[move.slot] = true;
+    range->owner = move.to;
+    range->migrating = range->importing = -1;
+    if (move.step_us % 2 == 0)
+        first_goes_along(); /* which moves the ranges */
+    note_run();
+    world_say("slot %d belongs to %d now", move.slot, move.to);
     move.slot = -1;
     move.next_us = net_now_us() + 2000000;
 }
