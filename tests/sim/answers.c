@@ -122,7 +122,7 @@ static const char *read_head(const char *at, const char *end, size_t *number)
     return end - at >= 2 ? at + 2 : NULL;
 }
 
-long read_command(const char *bytes, size_t len, const struct blob **argv, size_t *argc)
+size_t read_command(const char *bytes, size_t len, const struct blob **argv, size_t *argc)
 {
     static struct blob *arguments;
     static size_t room;
@@ -131,22 +131,19 @@ long read_command(const char *bytes, size_t len, const struct blob **argv, size_
 
     if (at == NULL)
         return 0;
-    if (*bytes != '*' || at[-1] != '\n')
-        return -1;
+    must(*bytes == '*' && at[-1] == '\n');
     if (*argc > room)
         arguments = resized(arguments, (room = *argc * 2) * sizeof *arguments);
     *argv = arguments;
     for (size_t i = 0; i < *argc; i++) {
-        const char type = at < end ? *at : '$';
         argument.bytes = at < end ? read_head(at, end, &argument.len) : NULL;
-        if (type != '$' || (argument.bytes != NULL && argument.bytes[-1] != '\n'))
-            return -1;
         if (argument.bytes == NULL || (size_t)(end - argument.bytes) < argument.len + 2)
             return 0;
+        must(*at == '$' && argument.bytes[-1] == '\n');
         arguments[i] = argument;
         at = argument.bytes + argument.len + 2;
     }
-    return at - bytes;
+    return (size_t)(at - bytes);
 }
 
 long long int_at(const struct run *run, size_t argument)

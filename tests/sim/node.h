@@ -154,8 +154,8 @@ struct session {
 
 void node_free(struct node *);
 
-/* The bytes of the first command; 0: it is not whole; -1: it is none. Its arguments last until the next call. */
-long read_command(const char *bytes, size_t len, const struct blob **argv, size_t *argc);
+/* The bytes of the first command; 0: it is not whole. Its arguments last until the next call. */
+size_t read_command(const char *bytes, size_t len, const struct blob **argv, size_t *argc);
 
 /* Carries out one command, and appends its reply. */
 void node_execute(struct node *, struct session *, size_t argc, const struct blob *argv, struct buffer *reply);

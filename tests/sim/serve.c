@@ -245,18 +245,14 @@ static void execute(struct client *client, size_t argc, const struct blob *argv)
 
 static void execute_all(struct client *client)
 {
-    size_t used = 0, argc;
+    size_t used = 0, argc, len;
     const struct blob *argv;
-    long len = 0;
 
-    while (!client->session.waits && used < client->in.len &&
+    while (!client->session.waits &&
            (len = read_command(client->in.bytes + used, client->in.len - used, &argv, &argc)) > 0) {
-        if (argc > 0)
-            execute(client, argc, argv);
-        used += (size_t)len;
+        execute(client, argc, argv);
+        used += len;
     }
-    if (len < 0)
-        client->ends = true;
     if (used > 0)
         memmove(client->in.bytes, client->in.bytes + used, client->in.len -= used);
 }

@@ -485,11 +485,7 @@ static bool is_end_of_piece(const struct wire *wire, const struct anchor *at)
 /* Of the bytes that have arrived. */
 static size_t next_command(const struct conn *conn, size_t used, const struct blob **argv, size_t *argc)
 {
-    const long len = read_command(conn->in.bytes + conn->taken + used, conn->in.len - conn->taken - used, argv, argc);
-
-    if (len < 0)
-        abort();
-    return (size_t)len;
+    return read_command(conn->in.bytes + conn->taken + used, conn->in.len - conn->taken - used, argv, argc);
 }
 
 /* What strikes at a merge from another filter strikes at that one's key, at times; at a replacement, at one that goes. */
