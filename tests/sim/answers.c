@@ -148,7 +148,7 @@ size_t read_command(const char *bytes, size_t len, const struct blob **argv, siz
 
 long long int_at(const struct run *run, size_t argument)
 {
-    long long value;
+    long long value = 0;
 
     must(argument < run->argc && blob_int(run->argv[argument], &value));
     return value;
