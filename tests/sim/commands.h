@@ -17,8 +17,7 @@ enum flag {
     NOSCRIPT = 8,
     LOADS = 16, /* also while the server loads */
     STALE = 32, /* also on a replica without its primary */
-    SENTINEL = 64,
-    HOLDS = 128 /* it has subcommands, which stand by themselves: "cluster|slots". It is not carried out itself */
+    SENTINEL = 64
 };
 
 /* A command as it is carried out. */
@@ -45,7 +44,7 @@ struct command {
     X("bitcount", bitcount, -2, READS, 1, 1) \
     X("bitfield", bitfield, -2, ENLARGES, 1, 1) X("bitfield_ro", bitfield, -2, READS, 1, 1) \
     X("bitop", bitop, -4, ENLARGES, 2, -1) X("bitpos", bitpos, -3, READS, 1, 1) \
-    X("cluster", ping, -2, HOLDS, 0, 0) X("cluster|slots", cluster_slots, 2, STALE, 0, 0) \
+    X("cluster", cluster, 2, STALE, 0, 0) \
     X("copy", copy, -3, ENLARGES, 1, 2) X("dbsize", dbsize, 1, READS, 0, 0) X("decrby", add, 3, ENLARGES, 1, 1) \
     X("del", del, -2, WRITES, 1, -1) X("eval", eval, -3, NOSCRIPT | STALE, 3, 0) \
     X("exists", exists, -2, READS, 1, -1) \
@@ -56,9 +55,7 @@ struct command {
     X("ping", ping, 1, SENTINEL, 0, 0) X("psetex", psetex, 4, ENLARGES, 1, 1) X("pttl", ttl, 2, READS, 1, 1) \
     X("readonly", readonly, 1, LOADS | STALE, 0, 0) X("rename", rename, 3, WRITES, 1, 2) \
     X("role", role, 1, NOSCRIPT | LOADS | STALE, 0, 0) X("scan", scan, -2, READS, 0, 0) X("select", select, 2, LOADS | STALE, 0, 0) \
-    X("sentinel", ping, -2, HOLDS | SENTINEL, 0, 0) \
-    X("sentinel|get-master-addr-by-name", sentinel_master, 3, SENTINEL, 0, 0) \
-    X("sentinel|replicas", sentinel_replicas, 3, SENTINEL, 0, 0) \
+    X("sentinel", sentinel, 3, SENTINEL, 0, 0) \
     X("set", set, -3, ENLARGES, 1, 1) \
     X("setbit", setbit, 4, ENLARGES, 1, 1) X("setrange", setrange, 4, ENLARGES, 1, 1) \
     X("strlen", strlen, 2, READS, 1, 1) X("swapdb", swapdb, 3, WRITES, 0, 0) X("time", time, 1, LOADS | STALE, 0, 0) \

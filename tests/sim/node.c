@@ -10,40 +10,20 @@
 static const struct command commands[] = {COMMANDS(X)};
 #undef X
 
-/* "get", or with a second word "cluster|slots". */
-static const struct command *command_named(const struct node *node, struct blob word, const struct blob *second)
+/* NULL: there is none. */
+static const struct command *find_command(const struct run *run)
 {
     static const struct command *known[256]; /* by the length and first letter: most are like one before */
-    char name[48];
-    const size_t more = second != NULL ? second->len + 1 : 0;
+    const struct blob word = run->argv[0];
+    const struct command **const at = &known[(32 * word.len + (size_t)(word.bytes[0] | 0x20)) % 256];
 
-    if (word.len + more >= sizeof name)
-        return NULL;
-    for (size_t i = 0; i < word.len + more; i++) {
-        const char c = i < word.len ? word.bytes[i] : i == word.len ? '|' : second->bytes[i - word.len - 1];
-        name[i] = (char)(c >= 'A' && c <= 'Z' ? c | 0x20 : c);
-    }
-    name[word.len + more] = '\0';
-    const struct command **const at = &known[(32 * (word.len + more) + (size_t)name[0]) % 256];
-    for (size_t i = 0; *at == NULL || strcmp(name, (*at)->name) != 0; i++) {
+    for (size_t i = 0; *at == NULL || !blob_is(word, (*at)->name); i++) {
         if (i == sizeof commands / sizeof *commands)
             return NULL;
         *at = &commands[i];
     }
-    const struct command *command = *at;
-    if ((second == NULL && strchr(name, '|') != NULL) || (node->sentinel != NULL && (command->flags & SENTINEL) == 0) ||
-        (node->sentinel == NULL && command->name[0] == 's' && strncmp(name, "sentinel", 8) == 0))
-        return NULL;
-    return command;
-}
-
-/* NULL: there is none; `holds` if only the second word is not known. */
-static const struct command *find_command(const struct run *run, bool *holds)
-{
-    const struct command *command = command_named(run->node, run->argv[0], NULL);
-
-    *holds = command != NULL && (command->flags & HOLDS) != 0 && run->argc > 1;
-    return *holds ? command_named(run->node, run->argv[0], &run->argv[1]) : command;
+    const bool has = run->node->sentinel != NULL ? ((*at)->flags & SENTINEL) != 0 : (*at)->run != run_sentinel;
+    return has ? *at : NULL;
 }
 
 static bool has_arity(const struct run *run)
@@ -158,9 +138,9 @@ static const char *why_denied(const struct run *run, bool in_script)
         return NULL;
     if (old && in_script)
         return "The user executing the script can't run this command or subcommand";
-    snprintf(words, sizeof words, "%s%s permissions to run the '%s' command",
+    snprintf(words, sizeof words, "%s%s permissions to run the '%s%s' command",
              in_script ? "ACL failure in script: " : "-NOPERM ", old ? "this user has no" : "User default has no",
-             run->command->name);
+             run->command->name, run->command->run == run_cluster ? "|slots" : "");
     return words;
 }
 
@@ -206,12 +186,11 @@ void node_execute(struct node *node, struct session *session, size_t argc, const
                   struct buffer *reply)
 {
     struct run run = {.node = node, .session = session, .argc = argc, .argv = argv, .out = reply};
-    bool holds;
 
     block_begin(node);
-    run.command = find_command(&run, &holds);
+    run.command = find_command(&run);
     if (run.command == NULL) {
-        fail(&run, "unknown %s '%.*s'", holds ? "subcommand" : "command", (int)argv[holds].len, argv[holds].bytes);
+        fail(&run, "unknown command '%.*s'", (int)argv[0].len, argv[0].bytes);
     } else if (may_run(&run)) {
         run.command->run(&run);
         if (node->version < 70200 || node->dirty)
@@ -229,9 +208,8 @@ const char *node_call(struct node *node, struct session *script, size_t argc, co
     const struct peer *peer;
     const char *error;
     unsigned slot;
-    bool holds;
 
-    run.command = find_command(&run, &holds);
+    run.command = find_command(&run);
     must(run.command != NULL && has_arity(&run) && (run.command->flags & NOSCRIPT) == 0);
     const unsigned flags = run.command->flags;
     if ((error = why_denied(&run, true)) != NULL ||
@@ -249,8 +227,7 @@ const char *node_call(struct node *node, struct session *script, size_t argc, co
 bool node_may(struct node *node, size_t argc, const struct blob *argv)
 {
     struct run run = {.node = node, .argc = argc, .argv = argv};
-    bool holds;
 
-    run.command = find_command(&run, &holds);
+    run.command = find_command(&run);
     return run.command != NULL && why_denied(&run, true) == NULL;
 }

@@ -247,8 +247,6 @@ void deny(struct server *s, const char *place, uint64_t arg)
     for (; place[n] != '\0' && place[n] != '.'; n++)
         s->denied[n] = (char)tolower((unsigned char)place[n]);
     s->denied[n] = '\0';
-    if (strcmp(place, "CLUSTER") == 0) /* servers may have other users each */
-        strcpy(s->denied, "cluster|slots");
     s->node.refuses.denied = s->denied;
     note(CAUSE_DENIAL);
     if (strcmp(s->denied, "info") != 0 && strcmp(s->denied, "role") != 0)

@@ -115,7 +115,8 @@ static const struct slot_range *range_end(const struct cluster *cluster, const s
     return range;
 }
 
-bool run_cluster_slots(struct run *run)
+/* Of its subcommands only SLOTS. */
+bool run_cluster(struct run *run)
 {
     const struct cluster *c = run->node->cluster;
     size_t count = 0;
@@ -142,13 +143,6 @@ bool run_cluster_slots(struct run *run)
     return true;
 }
 
-bool run_sentinel_master(struct run *run)
-{
-    const struct sentinel_view *view = run->node->sentinel;
-
-    return put_array(run, 2) && put_text(run, NODE_HOST) && put_number(run, (uint64_t)view->peers[view->master].port);
-}
-
 static void put_replica(struct run *run, const struct peer *peer)
 {
     put_array(run, 10);
@@ -164,11 +158,15 @@ static void put_replica(struct run *run, const struct peer *peer)
     put_text(run, "ok");
 }
 
-bool run_sentinel_replicas(struct run *run)
+/* GET-MASTER-ADDR-BY-NAME, REPLICAS */
+bool run_sentinel(struct run *run)
 {
     const struct sentinel_view *view = run->node->sentinel;
     size_t count = 0;
 
+    if (blob_is(run->argv[1], "get-master-addr-by-name"))
+        return put_array(run, 2) && put_text(run, NODE_HOST) &&
+               put_number(run, (uint64_t)view->peers[view->master].port);
     for (size_t i = 0; i < view->peer_count; i++)
         count += view->peers[i].primary == view->master;
     put_array(run, count);
