@@ -18,21 +18,14 @@ bool run_time(struct run *run)
     return put_array(run, 2) && put_number(run, now / 1000000) && put_number(run, now % 1000000);
 }
 
-static bool wants(const struct run *run, const char *section)
-{
-    for (size_t i = 1; i < run->argc; i++)
-        if (blob_is(run->argv[i], section) || blob_is(run->argv[i], "all") || blob_is(run->argv[i], "everything"))
-            return true;
-    return run->argc == 1;
-}
-
+/* INFO, INFO replication: no other is sent. */
 bool run_info(struct run *run)
 {
     const struct node *node = run->node;
     const int version = node->is_valkey ? 70204 : node->version; /* the one that Valkey claims */
     struct buffer text = {0};
 
-    if (wants(run, "server"))
+    if (run->argc == 1)
         buffer_format(
             &text,
             "# Server\r\nredis_version:%d.%d.%d\r\n%sredis_mode:%s\r\nrun_id:%s\r\ntcp_port:%d\r\n"
@@ -42,13 +35,13 @@ bool run_info(struct run *run)
             : node->cluster != NULL ? "cluster"
                                     : "standalone",
             node->run_id, node->port, (unsigned long long)(node->now_us / 1000000 - node->begun_us / 1000000));
-    if (wants(run, "replication"))
-        buffer_format(&text,
-                      "# Replication\r\nrole:%s\r\nconnected_slaves:%d\r\nmaster_replid:%040x\r\n"
-                      "master_replid2:%040x\r\nmaster_repl_offset:%llu\r\n",
-                      node->replica ? "slave" : "master", node->replicas_connected, node->history, node->branched_from,
-                      (unsigned long long)node->offset);
-    if (wants(run, "replication") && node->replica)
+    must(run->argc == 1 || blob_is(run->argv[1], "replication"));
+    buffer_format(&text,
+                  "# Replication\r\nrole:%s\r\nconnected_slaves:%d\r\nmaster_replid:%040x\r\n"
+                  "master_replid2:%040x\r\nmaster_repl_offset:%llu\r\n",
+                  node->replica ? "slave" : "master", node->replicas_connected, node->history, node->branched_from,
+                  (unsigned long long)node->offset);
+    if (node->replica)
         buffer_format(&text, "master_host:" NODE_HOST "\r\nmaster_port:%d\r\nmaster_link_status:%s\r\n",
                       node->primary_port, node->refuses.stale ? "down" : "up");
     put_bulk(run, (struct blob){text.bytes, text.len});
