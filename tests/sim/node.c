@@ -35,17 +35,12 @@ static bool has_arity(const struct run *run)
 
 /* ---- Keys of a command, and where they lie ---------------------------------------------------- */
 
-/* 0: it has no keys, or not enough arguments. */
+/* 0: it has no keys. */
 static size_t last_key(const struct run *run)
 {
-    const size_t last = (size_t)run->command->last;
-    long long count;
-
-    if (run->command->first == 0 || !has_arity(run))
-        return 0;
     if (run->command->run == run_eval)
-        return blob_int(run->argv[2], &count) && count > 0 && count <= (long long)run->argc - 3 ? 2 + (size_t)count : 0;
-    return last < run->argc ? last : run->argc - 1; /* -1, too */
+        return int_at(run, 2) > 0 ? 2 + (size_t)int_at(run, 2) : 0;
+    return (size_t)run->command->last < run->argc ? (size_t)run->command->last : run->argc - 1; /* -1, too */
 }
 
 unsigned node_slot(struct blob key)
