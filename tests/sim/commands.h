@@ -40,27 +40,23 @@ struct command {
 
 /* clang-format off */
 #define COMMANDS(X) \
-    X("append", append, 3, ENLARGES, 1, 1) X("asking", asking, 1, 0, 0, 0) \
-    X("bitcount", bitcount, -2, READS, 1, 1) \
+    X("append", append, 3, ENLARGES, 1, 1) X("asking", asking, 1, 0, 0, 0) X("bitcount", bitcount, -2, READS, 1, 1) \
     X("bitfield", bitfield, -2, ENLARGES, 1, 1) X("bitfield_ro", bitfield, -2, READS, 1, 1) \
-    X("bitop", bitop, -4, ENLARGES, 2, -1) X("bitpos", bitpos, -3, READS, 1, 1) \
-    X("cluster", cluster, 2, STALE, 0, 0) \
+    X("bitop", bitop, -4, ENLARGES, 2, -1) X("bitpos", bitpos, -3, READS, 1, 1) X("cluster", cluster, 2, STALE, 0, 0) \
     X("copy", copy, -3, ENLARGES, 1, 2) X("dbsize", dbsize, 1, READS, 0, 0) X("decrby", add, 3, ENLARGES, 1, 1) \
     X("del", del, -2, WRITES, 1, -1) X("eval", eval, -3, NOSCRIPT | STALE, 3, 0) \
-    X("exists", exists, -2, READS, 1, -1) \
-    X("flushall", flush, -1, WRITES, 0, 0) X("get", get, 2, READS, 1, 1) X("getbit", getbit, 3, READS, 1, 1) \
-    X("getrange", getrange, 4, READS, 1, 1) X("incrby", add, 3, ENLARGES, 1, 1) \
+    X("exists", exists, -2, READS, 1, -1) X("flushall", flush, -1, WRITES, 0, 0) X("get", get, 2, READS, 1, 1) \
+    X("getbit", getbit, 3, READS, 1, 1) X("getrange", getrange, 4, READS, 1, 1) X("incrby", add, 3, ENLARGES, 1, 1) \
     X("info", info, -1, LOADS | STALE | SENTINEL, 0, 0) X("keys", keys, 2, READS, 0, 0) \
-    X("persist", persist, 2, WRITES, 1, 1) X("pexpire", pexpire, -3, WRITES, 1, 1) \
-    X("ping", ping, 1, SENTINEL, 0, 0) X("psetex", psetex, 4, ENLARGES, 1, 1) X("pttl", ttl, 2, READS, 1, 1) \
+    X("persist", persist, 2, WRITES, 1, 1) X("pexpire", pexpire, -3, WRITES, 1, 1) X("ping", ping, 1, SENTINEL, 0, 0) \
+    X("psetex", psetex, 4, ENLARGES, 1, 1) X("pttl", ttl, 2, READS, 1, 1) \
     X("readonly", readonly, 1, LOADS | STALE, 0, 0) X("rename", rename, 3, WRITES, 1, 2) \
-    X("role", role, 1, NOSCRIPT | LOADS | STALE, 0, 0) X("scan", scan, -2, READS, 0, 0) X("select", select, 2, LOADS | STALE, 0, 0) \
-    X("sentinel", sentinel, 3, SENTINEL, 0, 0) \
-    X("set", set, -3, ENLARGES, 1, 1) \
-    X("setbit", setbit, 4, ENLARGES, 1, 1) X("setrange", setrange, 4, ENLARGES, 1, 1) \
-    X("strlen", strlen, 2, READS, 1, 1) X("swapdb", swapdb, 3, WRITES, 0, 0) X("time", time, 1, LOADS | STALE, 0, 0) \
-    X("ttl", ttl, 2, READS, 1, 1) X("unlink", del, -2, WRITES, 1, -1) \
-    X("wait", wait, 3, NOSCRIPT, 0, 0)
+    X("role", role, 1, NOSCRIPT | LOADS | STALE, 0, 0) X("scan", scan, -2, READS, 0, 0) \
+    X("select", select, 2, LOADS | STALE, 0, 0) X("sentinel", sentinel, 3, SENTINEL, 0, 0) \
+    X("set", set, -3, ENLARGES, 1, 1) X("setbit", setbit, 4, ENLARGES, 1, 1) \
+    X("setrange", setrange, 4, ENLARGES, 1, 1) X("strlen", strlen, 2, READS, 1, 1) \
+    X("swapdb", swapdb, 3, WRITES, 0, 0) X("time", time, 1, LOADS | STALE, 0, 0) X("ttl", ttl, 2, READS, 1, 1) \
+    X("unlink", del, -2, WRITES, 1, -1) X("wait", wait, 3, NOSCRIPT, 0, 0)
 /* clang-format on */
 
 #define X(name, function, arity, flags, first, last) bool run_##function(struct run *);
