@@ -77,7 +77,7 @@ static enum verb draw_verb(const struct kind *kind, struct draw *d, bool calm, c
     }
 }
 
-/* The same of verbs, by their names without VERB_. */
+/* Bits of verbs, as FAULT has them of faults. */
 #define VERB(...) VERB_OF(__VA_ARGS__, NONE, NONE, NONE, NONE, NONE, NONE)
 #define VERB_OF(a, b, c, d, e, f, ...) BITS(VERB_##a, VERB_##b, VERB_##c, VERB_##d, VERB_##e, VERB_##f)
 enum { VERB_NONE = NONE };
