@@ -3,7 +3,6 @@
 
 #include <limits.h>
 #include <stdarg.h>
-#include <stdio.h>
 
 struct blob write_int(char *end, long long number)
 {

@@ -13,7 +13,6 @@
 
 #include <hiredis/hiredis.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -2,7 +2,6 @@
 #include "sim/commands.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 void *resized(void *old, size_t size)

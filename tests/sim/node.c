@@ -1,7 +1,6 @@
 /* node.c: which command it is that a simulated server gets, and whether it carries it out. See node.h. */
 #include "sim/commands.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 /* ---- Which command ---------------------------------------------------------------------------- */

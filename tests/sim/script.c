@@ -8,7 +8,6 @@
 #include <limits.h>
 #include <lua.h>
 #include <lualib.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 enum { GARBAGE_KB = 512 };

@@ -1,7 +1,6 @@
 /* server.c: the simulated server's commands about itself, its connections, its cluster and its masters. */
 #include "sim/commands.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 bool run_ping(struct run *run)
