@@ -1,7 +1,11 @@
 /* store.h: the store whose bits lie in Redis, without the connections to it.
  *
- * What a store does is a task each (sieve, links, list). struct carrier (lib/net) begins with this one,
- * and a driver's struct with that: it has the connections, and runs the tasks. */
+ * What a store does is a task each (sieve, links, list). Each of these structs begins with the one above it:
+ *
+ *     hibloom_store           base/store.h            what filter/ knows of any store
+ *     struct redis_store      here                    what a task knows of its own
+ *     struct carrier          net/flights/carrier.h   the servers, and what is on its way to them
+ *     struct blocking, looped net/drivers/            the sockets, and what waits for them */
 #ifndef HIBLOOM_REDIS_STORE_H
 #define HIBLOOM_REDIS_STORE_H
 

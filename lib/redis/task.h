@@ -6,6 +6,10 @@
  * sockets. So a blocking call, an event loop and several connections run one
  * implementation of the protocol.
  *
+ * The words, from the largest to the smallest. A work is a call of the library, and has the carrier's call, which carries
+ * its task. A sieve's chunk goes by one walk after the other. A walk hashes a batch at a time, and sends pipelines. A
+ * pipeline has packs: the items of one key. A pack is an exchange, and an exchange on its way is a flight.
+ *
  *     task_next -> TASK_SEND: exchanges lie in the outbox      they are sent, it is called again
  *                  TASK_WAIT: it needs a reply first           task_reply for each of an exchange, then task_next
  *                  TASK_PAUSE: for task->pause_ms              it is called again after that
@@ -30,10 +34,6 @@
  * task for what is next. So a sieve hears of its walk as that is done.
  * net/flights/call decides what becomes of a flight that failed. Once the task is done, net/flights/replicas sees to
  * min_replicas, and filter/work hands the results over.
- *
- * The words, from the largest to the smallest. A work is a call of the library, and has the carrier's call, which carries
- * its task. A sieve's chunk goes by one walk after the other. A walk hashes a batch at a time, and sends pipelines. A
- * pipeline has packs: the items of one key. A pack is an exchange, and an exchange on its way is a flight.
  *
  * Exchanges are answered in any order, the replies of one exchange in theirs.
  * Every reply that was asked for is delivered once, but for reply->duplicate; one that will never come is
