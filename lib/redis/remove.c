@@ -55,8 +55,10 @@ static void take_mark(struct talk *talk, uint32_t tag, uint32_t index, const str
     life->removing.in_doubt = life->removing.in_doubt || reply->repeated;
     if (reply->type == REDIS_REPLY_ERROR && refusal_of(reply->text) == REFUSAL_OOM)
         life->answer = '+'; /* and root_state stays as it was */
-    else if (life_read_answer(life, reply, tag) && life->answer == '+')
+    else if (life_read_answer(life, reply, tag) && life->answer == '+') {
         life->root_state = RECORD_REMOVING;
+        life->unlinked_chain = 0; /* somebody may have made a link before */
+    }
 }
 
 /* It is not what it was: one that was looked up is looked up again. One that is gone is

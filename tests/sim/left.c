@@ -67,10 +67,8 @@ static bool has_late_bits(int name)
     struct record_seen record;
 
     if (n->seen.status == HIBLOOM_ENOTFOUND)
-        return is_taken(name) ||
-               (!caused(CAUSE_KEYS, 1) && !caused(CAUSE_LOSS, 1) && !was_expired(name) &&
-                !(kind_of(name)->growing && caused(CAUSE_REFUSAL, 1) /* what takes a link back, too */) &&
-                world_count_keys(oracle_name(name)) > 0);
+        return is_taken(name) || (!caused(CAUSE_KEYS, 1) && !caused(CAUSE_LOSS, 1) && !was_expired(name) &&
+                                  world_count_keys(oracle_name(name)) > 0);
     /* Where a clock was set back, a maker of keys that slept may make one over a later filter's (docs/format.md, 9). */
     const bool damaged = n->seen.status == HIBLOOM_ECORRUPT && !caused(CAUSE_KEYS, 1) && !caused(CAUSE_CLOCK, 1);
     const bool another = n->seen.status == HIBLOOM_EMISMATCH && world.plan->sizes < 2; /* else two may be there */

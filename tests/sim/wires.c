@@ -389,7 +389,8 @@ static void note_reply(struct wire *wire, const struct command_seen *seen, struc
     const bool undoes = strcmp(seen->place, "EVAL.undo") == 0;
     const bool leaves = seen->denied != NULL && strcmp(seen->denied, "unlink") == 0;
     world.undone_us = undoes ? net_now_us() : world.undone_us;
-    world.undo_lost |= undoes && (refused || leaves || servers[wire->server].isolated);
+    world.undo_lost |= (undoes && (refused || leaves || servers[wire->server].isolated)) ||
+                       (refused && strcmp(seen->place, "EVAL.unlink") == 0 /* of a link that is no use */);
 }
 
 static void send_reply(struct wire *wire, struct blob reply)

@@ -304,6 +304,8 @@ static void apply(struct topology *t, const struct slot_map *map, bool took_over
             node->leave = true;
             topology_forget_history(node); /* the map tells of a take-over */
         }
+        if (node->state != NODE_CLOSED && node->greeting.role == NODE_REPLICA && map->role[i] != NODE_REPLICA)
+            node->leave = true; /* also where it has lost that role since */
         if (map->role[i] == NODE_PRIMARY && node->role != NODE_PRIMARY)
             become_primary(node);
         node->deposed = false;
