@@ -29,8 +29,7 @@ static bool has_removed_it(const struct call *c)
            !world.misled[c->client] && !commands_may_be_late() && !larger_bits_may_stand();
 }
 
-/* All clients want the same filter, and neither a stranger nor bits that are late, or could not be taken back, can have
- * left something else under its name. */
+/* All clients want the same filter, and neither a stranger nor late bits can have left something else under its name. */
 static bool finds_no_other(const struct call *c)
 {
     return !kind_of(c->name)->bare && world.plan->sizes == 0 && (world.had & FAULT(STRANGER, PAUSE)) == 0 &&
@@ -149,8 +148,7 @@ bool has_cause(const struct call *c, hibloom_status status)
             return !c->alone;
         return others || (kind->growing && !c->alone) || kind->window || (c->reopens && c->beside /* async.h */);
     case HIBLOOM_ELOST: return lost && !s->accept_restarts;
-    /* A server that has forgotten the filter, or had it deleted, gets it back between a pipeline's first answers and its
-     * last. */
+    /* A server that has forgotten the filter, or had it deleted, gets it back between two answers of a pipeline. */
     case HIBLOOM_EPROTO:
         return caused(CAUSE_RESTART, since) + caused(CAUSE_KEYS, since) + caused(CAUSE_LOSS, since) >= 2;
     case HIBLOOM_ENOTSUP:

@@ -300,7 +300,7 @@ static void draw_focus(struct plan *p, struct draw *d, const struct focus *focus
         /* ELOST forgets all that is near */
         p->client[i].accept_restarts |= (focus->is & NEAR) != 0 && (focus->is & ALONE) != 0;
         if ((focus->is & NEAR) != 0) /* an age lets near items be shown by less than their own keys */
-            p->client[i].near = (focus->is & KEEPS) != 0 ? 1 + 50 : 1;
+            p->client[i].near = plan_chance(p, NEAR, 0) % 3 != 0 ? 1 : 1 + ((focus->is & PACED) != 0 ? 400 : 50);
         p->client[i].loop |= (focus->is & LOOPED) != 0;
         p->client[i].fast |= (focus->is & FAST) != 0;
         if ((focus->is & HURRIED) != 0 && draw(d, 4) != 0)

@@ -45,8 +45,7 @@ static void note_spoiled(int name)
     }
 }
 
-/* From now on these are in so many times fewer. An add may overtake the removal: a count below 0 tells how much of it is
- * still owed. */
+/* From now on these are in so many times fewer. An add may overtake it: a count below 0 tells how much is still owed. */
 static void note_removal(const struct call *c)
 {
     struct name *n = &names[c->name];
@@ -175,13 +174,14 @@ bool grew_apart(int name)
 /* Near items are not sent: one as old as its age allows, and one that an older copy lacks. A server that was a replica
  * meanwhile tells so within a second. One part of pairs may end before another part hears of it. A growing filter is asked
  * several times, and may hear of it behind the first. */
-static bool goes_by_near(const struct call *c)
+static bool goes_by_near(const struct call *c, uint32_t item)
 {
-    const uint64_t near = world.plan->client[c->client].near;
     const bool untold = !world_told(c->client, root_key(c->name)) ||
                         ((c->by_pairs || kind_of(c->name)->growing) && !c->knew_run);
 
-    return near >= 2 || (near == 1 && (copy_came_back() || (world.plan->topology == STANDALONE && untold)));
+    return (c->near & item) != 0 || (world.plan->client[c->client].near != 0 &&
+                                     (copy_came_back() || (world.plan->topology == STANDALONE && untold) ||
+                                      (c->age_us != 0 && world.misled[c->client]) /* that one has shown its filter */));
 }
 
 static void check_new(const struct call *c, int item, unsigned is_new, bool first)
@@ -194,7 +194,7 @@ static void check_new(const struct call *c, int item, unsigned is_new, bool firs
 
     if (kind->bare || c->lives != n->lives || world.stale[c->client] ||
         (windows_depends_on_clocks(c->name) && world.plan->topology != STANDALONE) || n->seen.status != 0 ||
-        grew_apart(c->name) || goes_by_near(c)) {
+        grew_apart(c->name) || goes_by_near(c, bit)) {
         n->untold_adds |= bit; /* it may have won */
         return;
     }
@@ -240,8 +240,7 @@ static const struct blob *fetch_replica(void *unused, struct blob key)
     return world_fetch_replica(key, at_replicas);
 }
 
-/* Whether a client would find the item there: the roots of the links before its own tell of the next. A root may be
- * "creating" there, if its keys are there: whoever opens it goes on. */
+/* Would a client find the item there? The roots of the links before its own tell of the next. One may be "creating". */
 static bool told_links_have(reader_fetch *fetch, int name, struct blob item)
 {
     const struct filter_seen *seen = &names[name].seen;
@@ -290,8 +289,7 @@ static bool replica_keeps_without(const struct link_seen *now, struct blob item)
     return !reader_link_has(fetch_replica, &link, item, NULL);
 }
 
-/* The item's key has gone during the call, and no replica need know of that yet. One that takes over now has the key again,
- * and so must have the item (hibloom.h, min_replicas). */
+/* The item's key has gone during the call. A replica that takes over now has it again, and so must have the item. */
 static void check_kept_of_gone(const struct call *c, int item)
 {
     const struct name *n = &names[c->name];
@@ -354,7 +352,7 @@ static void check_added(struct call *c, int item)
                       (world.plan->sizes != 0 && world_had(FAULT_STRANGER)) ||
                       /* a key that one server forgets comes back from another one */
                       (caused(CAUSE_KEYS, c->begun_us) && caused(CAUSE_SLOTS, c->begun_us));
-    const bool from_cache = goes_by_near(c);
+    const bool from_cache = goes_by_near(c, bit);
 
     if (is_add(c) && !settings->loop && settings->near < 2 && world.primary_us[c->client] < c->begun_us)
         fail_call(c, "the add of item %d to '%s' is OK, but no primary was asked", item, oracle_name(c->name));
@@ -427,8 +425,8 @@ static void check_found(const struct call *c, int item, bool found)
     /* Its key is lost: also who knows it to be in asks for that key (hibloom_near_cache). */
     if (found && (c->had & bit) == 0 && has_several_keys(c->name) && !kind->growing && !kind->window &&
         c->raw_at_begin == HIBLOOM_ECORRUPT && n->seen.status == HIBLOOM_ECORRUPT && c->lives == n->lives &&
-        settings->near < 2 && !settings->from_replicas && !world.stale[c->client] && !caused(CAUSE_LOSS, 1) &&
-        !world_had(FAULT_STRANGER) && !was_expired(c->name))
+        !settings->from_replicas && !world.stale[c->client] && !caused(CAUSE_LOSS, 1) && !world_had(FAULT_STRANGER) &&
+        !was_expired(c->name))
         fail_call(c, "\"yes\", but the key of item %d of '%s' is lost", item, oracle_name(c->name));
     if (world.stale[c->client] || windows_depends_on_clocks(c->name) || forgot || (old_near && found) || hidden ||
         names[c->name].seen.status != 0 || c->raw_at_begin != 0 || (!c->handle_met && world_had(FAULT_STRANGER)))
@@ -439,7 +437,7 @@ static void check_found(const struct call *c, int item, bool found)
         fail_call(c, "\"no\", but '%s' had item %d all the time", oracle_name(c->name), item);
     else if (found && windows_is_overdue(c, item))
         fail_call(c, "\"yes\", but the window '%s' should have forgotten item %d", oracle_name(c->name), item);
-    else if (found && (c->had & bit) == 0 && settings->near < 2 &&
+    else if (found && (c->had & bit) == 0 &&
              !(world.plan->doubts && settings->from_replicas) /* one that follows late has what was lost */ &&
              /* a further link outlives the first, and of several keys each is emptied by itself */
              !((kind->growing || kind->partitioned || (c->settled & bit) == 0 /* an add to the key that stayed */) &&

@@ -82,8 +82,7 @@ static bool has_late_bits(int name)
     return false;
 }
 
-/* What was in flight while its filter went is taken back before the call returns, also where its time is over
- * (hibloom.h). Nothing but that has happened in it, and a silence. */
+/* What was in flight while its filter went is taken back before the call returns, also behind its time (hibloom.h). */
 bool leaves_late_bits(const struct call *c, hibloom_status status, bool unclean)
 {
     const uint64_t harmless = 1u << FAULT_EXPIRE | 1u << FAULT_FLUSH | 1u << FAULT_PAUSE | 1u << FAULT_SLOW |

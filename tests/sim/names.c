@@ -179,10 +179,21 @@ static bool is_removed(const struct filter_seen *seen)
     return seen->status == HIBLOOM_ENOTFOUND || (seen->links > 0 && seen->link[0].root.state == 'x');
 }
 
+/* What goes may have gone just now. */
+static void note_items(int name)
+{
+    struct name *n = &names[name];
+    const uint32_t before = n->items;
+
+    n->items = items_there(name, &n->seen, (1u << ITEMS) - 1);
+    for (int i = 0; i < ITEMS; i++)
+        n->items_us[i] = ((n->items | before) >> i & 1) != 0 ? net_now_us() : n->items_us[i];
+}
+
 void note_call(struct call *c)
 {
     const struct filter_seen *seen = &names[c->name].seen;
-    const uint32_t there = items_there(c->name, seen, c->items);
+    const uint32_t there = names[c->name].items & c->items;
 
     c->had |= there;
     c->had_not |= c->items & ~there;
@@ -202,6 +213,8 @@ void note_call(struct call *c)
 
 void note_moment(void)
 {
+    for (int i = 0; i < (int)world.plan->names; i++)
+        note_items(i);
     for (struct call *c = calls; c != NULL; c = c->next)
         note_call(c);
 }
@@ -327,7 +340,8 @@ void look_again(int name, uint32_t may_go, const char *what)
     n->there = there;
     n->strayed = n->strayed == NEXT_ROOT && there != 0 ? there : n->strayed;
     check_link_stays_lost(name, &seen, what);
-    const uint32_t gone = ends ? n->in : n->in & ~items_there(name, &seen, n->in);
+    note_items(name);
+    const uint32_t gone = ends ? n->in : n->in & ~n->items;
     if (!same)
         end_life(name);
     n->ready += !same && seen.status == 0;

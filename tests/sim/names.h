@@ -29,7 +29,8 @@ struct name {
     uint64_t lives;                 /* ended so far */
     uint64_t ready;                 /* begun so far with a filter that is whole */
     bool hurt;                      /* a life has ended, or lost a part, of one that was whole */
-    uint32_t in, possible;          /* see oracle.c */
+    uint32_t in, possible, items;   /* see oracle.c; the last: those that were there at the last moment, */
+    uint64_t items_us[ITEMS];       /* and when each was, at the latest */
     uint64_t expiry_ms;             /* of the key that goes first; 0: none */
     uint32_t did;                   /* verbs that have been used on it: a bit for each */
     uint32_t may[CLIENTS];          /* of these, those of each client whose commands may still arrive */
@@ -161,8 +162,7 @@ uint32_t items_stay(const struct call *);
 void items_end(const struct call *, hibloom_status);  /* whatever has become of it */
 void items_check(struct call *, const bool *answers); /* it is OK */
 bool items_cover(int name, int item);                 /* items that others may have added cover all bits of this one */
-/* A primary that had lost its office may have been told of a growth: who has met its heir before it is not. An older copy
- * of a root may have forgotten one. */
+/* A primary that had lost its office may have been told of a growth. An older copy of a root may have forgotten one. */
 bool grew_apart(int name);
 bool copy_came_back(void); /* an older copy was put in a filter's place by hand: nothing tells of it */
 

@@ -63,8 +63,7 @@ static bool some_key_is_left(int name)
     return false;
 }
 
-/* Every add, and every link that is told of, is on all replicas: no take-over loses it (hibloom.h, min_replicas). `but`:
- * nobody removes, but by these. */
+/* Every add, and every link told of, is on all replicas: no take-over loses it (hibloom.h). Nobody removes but by `but`. */
 static bool everybody_waits_but(int name, uint32_t but)
 {
     bool wait = !world_had(FAULT_RESTART) && !caused(CAUSE_SLOTS, 1) && !caused(CAUSE_CLOCK, 1) &&
@@ -291,7 +290,7 @@ static void check_length(const struct call *c, hibloom_status status)
         *shown = 0;
     if (!asks(c) || world.stale[c->client] || world.plan->client[c->client].from_replicas)
         return;
-    if (c->displaced && world.plan->client[c->client].near < 2)
+    if (c->displaced)
         fail_call(c, "OK, but '%s' is a filter with a spec by now", oracle_name(c->name));
     if (c->longest < *shown)
         fail_call(c, "OK, but '%s' has %zu bytes, and its handle has seen %zu", oracle_name(c->name), c->longest,
@@ -324,6 +323,11 @@ void oracle_begin(struct call *c)
     c->bytes_at_begin = c->longest;
     c->had_at_begin = c->had;
     c->had_or_lost = c->had | names[c->name].lost[c->client];
+    const struct client_settings *s = &world.plan->client[c->client]; /* a replica that lags shows what is older */
+    c->age_us = s->near < 2 ? 0 : s->from_replicas ? UINT32_MAX : (s->near - 1) * 1000;
+    for (int i = 0; i < ITEMS && c->age_us != 0; i++)
+        c->near |= (n->items_us[i] + c->age_us >= c->begun_us ? 1u : 0) << i;
+    c->had |= c->items & c->near;
     c->demanded = c->items & n->in;
     c->handle_met |= c->handle == 0;
     c->handle_gone = n->there != c->handle && c->begun_us > n->there_since_us + 200000;
@@ -536,10 +540,10 @@ void oracle_end(struct call *c, hibloom_status status, const bool *answers, cons
     check_left(c, unclean);
     told_check(c, unclean);
     watch_check(c, answers);
-    /* An add to a window begins with a proof of the root that is no older than 0.1 s (docs/format.md, 16). If a connection is
-     * lost in front of the root's guard, one of another key counts. */
+    /* An add to a window proves the root if its last proof is older than 0.1 s (16). Behind a lost connection any key does. */
     if (needs_handle(c->verb) && c->verb != VERB_DROP && !c->handle_met && !world.stale[c->client] &&
-        world.plan->client[c->client].near < 2 &&
+        (world.plan->client[c->client].near < 2 ||
+         (c->begun_us > n->there_since_us + c->age_us && !world.misled[c->client])) &&
         ((!has_several_keys(c->name) && world.plan->sizes < 2) ||
          (c->handle_gone && kind_of(c->name)->window && !was_expired(c->name) && !world_had(FAULT_STRANGER) &&
           !caused(CAUSE_CONNECTION, c->begun_us > 100000 ? c->begun_us - 100000 : 1))))

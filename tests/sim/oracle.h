@@ -39,6 +39,8 @@ struct call {
     uint32_t had, had_not, had_at_begin, had_or_lost; /* the last: as it began, too */
     uint32_t settled;                                 /* items of which no add was on its way as it began */
     uint32_t demanded;                                /* items that it has to find: in all the time so far */
+    uint32_t near;           /* items that were there when what is near, as old as it may be, was proven, or since */
+    uint64_t age_us;         /* that age, or 0 */
     uint64_t lives, ready;   /* of the name, as it began; and those that were ready, in the call */
     uint64_t handle;         /* the id of the root that its handle has opened; 0: not known */
     uint64_t ids[CALL_KEYS]; /* of the keys of its first link */

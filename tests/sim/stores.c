@@ -1,5 +1,4 @@
-/* stores.c: the store of a client, and its handles. Their end cancels calls on their way, each of which must be told.
- * So all files close and free them here. See calls.h. */
+/* stores.c: the store of a client, and its handles. Their end cancels calls on their way. See calls.h. */
 #include "sim/calls.h"
 
 #include <stdio.h>

@@ -14,8 +14,7 @@ static char folder[40]; /* for files, under the descriptor FOLDER; "": none yet 
 
 #define LIVES " new.ttl=1000s"
 
-/* In some worlds every other client wants a filter of another size under the name, in some of these one a third one.
- * The canonical text: to size a filter takes as long as a world. */
+/* In some worlds clients want filters of two sizes, or three. The canonical text: to size one takes as long as a world. */
 static const char *text_of(int name, int client, bool lives)
 {
     static char all_texts[4][KINDS + 3][256];
@@ -193,7 +192,7 @@ static hibloom_status opened(struct running *r, hibloom_status status)
     if (r->ends)
         close_handle(c, call->name);
     if (status == HIBLOOM_OK && near != 0 && (c->loop != NULL || !call->reopens))
-        (void)!hibloom_near_cache(h->filter, c->loop != NULL ? 0 : near - 1);
+        (void)!hibloom_near_cache(h->filter, near - 1);
     return status;
 }
 
@@ -229,8 +228,7 @@ static int phases_of(const struct running *r)
     return c->verb == VERB_REPLACE ? 3 : c->verb == VERB_IMPORT ? 2 + (c->arg == 1000) : merges_here(c) ? 4 : 1;
 }
 
-/* The next call of a step that has another filter: that is opened, filled, in place; imported, looked up; or merged, from
- * memory, or from the servers, and then dropped. */
+/* The next call of a step that has another filter: opened, filled, in place; imported, looked up; or merged, and dropped. */
 static hibloom_status do_phase(struct client *c, struct running *r, hibloom_done_fn *done)
 {
     const int name = r->calls[0].name, phase = r->phase++;

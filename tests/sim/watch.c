@@ -151,8 +151,7 @@ static unsigned char byte_of(struct blob string, size_t at)
     return at < string.len ? (unsigned char)string.bytes[at] : 0;
 }
 
-/* An add takes back what it turned itself; what it may have turned, only where the string has no more than its bits
- * (docs/format.md, 8). */
+/* An add takes back what it turned; what it may have turned, only where the string is no longer than its bits (8). */
 static void bits_change(int client, bool undone, struct blob was, struct blob is)
 {
     const struct client_settings *s = &world.plan->client[client]; /* who does not try again is not in doubt */
@@ -197,8 +196,7 @@ static bool undoes(const struct command_seen *seen)
     return is_script(seen, "undo") && seen->connected && !seen->mute;
 }
 
-/* A refused write is its first one, so it has changed nothing (docs/format.md, 10). A key that is begun for a period, or
- * some late bits, may be done before. */
+/* A refused write is its first one (docs/format.md, 10). A key may be begun for a period, or some late bits be gone, before. */
 static bool is_whole_or_nothing(const struct command_seen *seen)
 {
     return seen->place[0] == 'E' && !is_script(seen, "make") && !is_script(seen, "undo") && !is_script(seen, "slice");
@@ -391,8 +389,7 @@ void watch_check(const struct call *c, const bool *answers)
         if ((c->items >> i & 1) != 0)
             no |= !answers[k++ * c->times];
     if (no && (lacked || (c->without && !settings->from_replicas && !world.stale[c->client])) && !settings->loop &&
-        settings->near < 2 && !world_had(FAULT_FLUSH) &&
-        !caused(CAUSE_CLOCK, c->begun_us) /* a key that had expired is there again */ &&
+        !world_had(FAULT_FLUSH) && !caused(CAUSE_CLOCK, c->begun_us) /* a key that had expired is there again */ &&
         !(settings->accept_restarts && caused(CAUSE_LOSS, c->begun_us)) /* the one before is there again */ &&
         world.plan->sizes == 0 /* late bits may hide it for a moment, and are no "no" */ &&
         /* it was away, and is back as the guard is read: a stranger's copy, or the new primary's data, which lack a replace */
