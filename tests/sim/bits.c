@@ -147,8 +147,11 @@ bool run_bitfield(struct run *run)
 
     fields = resized(fields, run->argc * sizeof *fields);
     for (size_t i = 2; i < run->argc; i += 3) {
-        saturates |= blob_is(run->argv[i], "overflow"); /* SAT: no other is sent */
-        i += blob_is(run->argv[i], "overflow") ? 2 : 0;
+        if (blob_is(run->argv[i], "overflow")) {
+            must(i + 2 < run->argc && blob_is(run->argv[i + 1], "sat"));
+            saturates = true;
+            i += 2;
+        }
         const struct field field = fields[count++] = field_at(run, i, saturates);
         const uint64_t end = (field.offset + field.width - 1) / 8 + 1;
         if (field.op != 'g')
