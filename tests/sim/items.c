@@ -429,8 +429,10 @@ static void check_found(const struct call *c, int item, bool found)
         !was_expired(c->name))
         fail_call(c, "\"yes\", but the key of item %d of '%s' is lost", item, oracle_name(c->name));
     if (world.stale[c->client] || windows_depends_on_clocks(c->name) || forgot || (old_near && found) || hidden ||
-        names[c->name].seen.status != 0 || c->raw_at_begin != 0 || (!c->handle_met && world_had(FAULT_STRANGER)))
-        return; /* keys that nobody would open: a handle may still know them by their guards */
+        names[c->name].seen.status != 0 || c->raw_at_begin != 0 ||
+        (!c->handle_met &&
+         (world_had(FAULT_STRANGER) || (world.plan->sizes != 0 && has_several_keys(c->name) && caused(CAUSE_KEYS, 1)))))
+        return; /* keys that nobody would open, as without their root: a handle may still know them by their guards */
     if (!found && (c->demanded & bit) != 0)
         fail_call(c, "a wrong \"no\": item %d is in '%s'", item, oracle_name(c->name));
     else if (!found && (c->had_not & bit) == 0 && told_links_have(world_fetch, c->name, oracle_item(item)))

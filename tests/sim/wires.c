@@ -307,7 +307,8 @@ static void check_office(const struct wire *wire, struct blob key)
 static bool knows_master(int client)
 {
     const uint64_t named_us = world.named_us[client];
-    return named_us > world.last_us[CAUSE_LOSS] && net_now_us() > named_us + 20000 + 2 * world.plan->latency_us;
+    const uint64_t late_us = world_had(FAULT_SLOW) ? 1000000 : 20000; /* its answer may come by and by */
+    return named_us > world.last_us[CAUSE_LOSS] && net_now_us() > named_us + late_us + 2 * world.plan->latency_us;
 }
 
 /* What a client may go by: whether what answers it is the truth. */
