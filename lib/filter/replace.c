@@ -149,7 +149,8 @@ static void put_in_place(struct whole *w)
     } else if (store_is_in_memory(w->asked)) {
         whole_take(w, w->asked->class->replace(w->filter, &w->naming.spare, w->naming.old), w->asked);
     } else {
-        whole_reach(w, w->filter, 1, replace);
+        /* all that the handle knows: the roots have to tell of each, or the script takes the filter for damaged */
+        whole_reach(w, w->filter, whole_links(w->filter), replace);
         w->judges = true;
     }
 }

@@ -146,7 +146,7 @@ static void repair_makes_lost_keys_anew_and_leaves_the_others(void **state)
 /* The hint names the filter that has lost it, which need not be the first operand. */
 static void a_lost_key_hints_at_repair(void **state)
 {
-    char lost[TEST_NAME_SIZE], intact[TEST_NAME_SIZE], hint[TEST_NAME_SIZE + 32];
+    char lost[TEST_NAME_SIZE], intact[TEST_NAME_SIZE], hint[TEST_NAME_SIZE + 64];
 
     make_damaged(lost);
     snprintf(hint, sizeof hint, "\nhibloom: hint: hibloom repair %s, then add its items again: ", lost);
