@@ -146,7 +146,8 @@ bool has_cause(const struct call *c, hibloom_status status)
         /* Else it is cleared again and again. */
         if (!kind->window && !kind->growing && (is_add(c) || c->verb == VERB_LOOK || c->verb == VERB_REMOVE))
             return !c->alone;
-        return others || (kind->growing && !c->alone) || kind->window || (c->reopens && c->beside /* async.h */);
+        return others || (kind->growing && !c->alone) || kind->window ||
+               (c->reopens && (c->beside || world.plan->names > 1 /* a merge from it */)) /* async.h */;
     case HIBLOOM_ELOST: return lost && !s->accept_restarts;
     /* A server that has forgotten the filter, or had it deleted, gets it back between two answers of a pipeline. */
     case HIBLOOM_EPROTO:
