@@ -406,9 +406,9 @@ static void check_found(const struct call *c, int item, bool found)
                           (settings->from_replicas || copy_came_back() || world_had(FAULT_ISOLATE)) &&
                           caused(CAUSE_LOSS, 1); /* a server went back, and no connection was lost: it says yes */
 
-    /* A replica hides what has expired by its clock. That steps back in front of the guard. So comes a copy back. */
+    /* A replica hides what has expired by its clock, until that steps back, or the key lives on. So comes a copy back. */
     const bool hidden = (settings->from_replicas && (names[c->name].expiry_ms != 0 || c->expiry_ms != 0) &&
-                         caused(CAUSE_CLOCK, c->begun_us)) ||
+                         caused(CAUSE_CLOCK, 1)) ||
                         (copy_came_back() && caused(CAUSE_LOSS, c->begun_us));
 
     const struct name *n = &names[c->name];
