@@ -203,6 +203,7 @@ enum fate strike(struct wire *wire, const struct decision *d, struct blob key)
     case FAULT_CUT_ANSWER:
     case FAULT_CUT_LATE:
         conn_cut(wire->conn, 0, d->arg % 2, d->fault != FAULT_CUT_BEFORE);
+        world.cuts++;
         wire->mute = true;
         if (d->fault != FAULT_CUT_LATE)
             return d->fault == FAULT_CUT_BEFORE ? FATE_GONE : FATE_GOES_ON;

@@ -92,7 +92,8 @@ bool leaves_late_bits(const struct call *c, hibloom_status status, bool unclean)
     const bool timed = status == HIBLOOM_ETIMEDOUT && settings->deadline_ms != 0 && world.faults <= c->faults + 2 &&
                        !settings->loop && !c->by_pairs /* the time of one part is over on the connection of all */ &&
                        net_now_us() < c->begun_us + 1000 * (settings->deadline_ms + settings->timeout_ms);
-    const bool cut = status == HIBLOOM_EIO && world.faults <= c->faults + 2 && !settings->loop && !c->by_pairs;
+    const bool cut = status == HIBLOOM_EIO && world.faults <= c->faults + 3 && world.cuts <= c->cuts + 1 &&
+                     !settings->loop && !c->by_pairs;
     /* What takes them back has a command's time, too. That fault may hold it for longer, before the deadline. */
     const bool unanswered = status == HIBLOOM_ETIMEDOUT && world_had(FAULT_EXPIRE) && settings->retry_ms == 0 &&
                             net_now_us() < c->begun_us + 1000 * settings->deadline_ms;

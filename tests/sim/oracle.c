@@ -313,6 +313,7 @@ void oracle_begin(struct call *c)
     c->begun_us = net_now_us();
     c->answered_us = world.primary_us[c->client];
     c->faults = world.faults;
+    c->cuts = world.cuts;
     c->struck = world.struck[c->client];
     c->held_us = world.held_us;
     c->paused_us = world.paused_us[c->client];

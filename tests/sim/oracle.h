@@ -29,10 +29,10 @@ struct call {
     struct call *next;
     int client, ordinal, name;
     enum verb verb;
-    uint32_t items;                   /* of those the world has */
-    size_t times;                     /* each item is in the call */
-    uint64_t arg;                     /* of the step */
-    uint64_t faults, struck, held_us; /* so far, as it began */
+    uint32_t items;                         /* of those the world has */
+    size_t times;                           /* each item is in the call */
+    uint64_t arg;                           /* of the step */
+    uint64_t faults, cuts, struck, held_us; /* so far, as it began */
     uint64_t paused_us, answered_us;
     uint64_t begun_us, begun_clock_us; /* the second by the server's clock */
     /* The filter's state at moments of the call: a bit is set for an item that it had, or had not, at one of them. */

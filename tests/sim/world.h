@@ -27,16 +27,16 @@ enum cause {
 
 struct world {
     struct plan *plan;
-    FILE *trace;                 /* NULL: none */
-    bool healed;                 /* no faults any more */
-    bool settled;                /* and time has passed since */
-    bool swapped;                /* SWAPDB: what was there is in another database */
-    uint64_t last_us[CAUSES];    /* when it was so last; 0: never */
-    uint64_t calls, faults, had; /* a bit for each kind of fault that has struck so far */
-    uint64_t struck[CLIENTS];    /* faults that made a client wait: at its own commands, and servers that are silent */
-    bool times_altered;          /* a stranger has set the time to live of a key that is no root */
-    uint64_t rejoined_us;        /* when a server became a replica last */
-    uint64_t filled_us;          /* the end of the last hole of the map; UINT64_MAX: there is one, 0: there was none */
+    FILE *trace;                       /* NULL: none */
+    bool healed;                       /* no faults any more */
+    bool settled;                      /* and time has passed since */
+    bool swapped;                      /* SWAPDB: what was there is in another database */
+    uint64_t last_us[CAUSES];          /* when it was so last; 0: never */
+    uint64_t calls, faults, cuts, had; /* the last: a bit for each kind of fault that has struck so far */
+    uint64_t struck[CLIENTS]; /* faults that made a client wait: at its own commands, and servers that are silent */
+    bool times_altered;       /* a stranger has set the time to live of a key that is no root */
+    uint64_t rejoined_us;     /* when a server became a replica last */
+    uint64_t filled_us;       /* the end of the last hole of the map; UINT64_MAX: there is one, 0: there was none */
     uint64_t paused_us[CLIENTS];
     unsigned starves[CLIENTS]; /* at the so-manyth allocation of the library there is no memory; 0: there is */
     int misses[CLIENTS];       /* the so-manyth system call fails; below 0: of those that are rare; 0: none does */
