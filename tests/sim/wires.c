@@ -442,7 +442,8 @@ static void execute(struct wire *wire, const struct anchor *at, size_t argc, con
     if (ends)
         oracle_before();
     oracle_before_command(&seen);
-    if (s->node.sentinel != NULL && s->node.sentinel->master == view.master && begins_with(key, "GET-MASTER"))
+    if (s->node.sentinel != NULL && s->node.sentinel->master == view.master && begins_with(key, "GET-MASTER") &&
+        seen.connected && !wire->mute)
         world.named_us[wire->client] = net_now_us();
     for (int i = 0; world.plan->doubts && i < data_count; i++) /* Sentinels look anew twice a second */
         peers[i].doubted = plan_chance(world.plan, (uint64_t)i, net_now_us() / 500000) % 4 == 0;
