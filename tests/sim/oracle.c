@@ -448,8 +448,8 @@ static bool gives_up(const struct call *c, hibloom_status status, uint64_t took_
     const uint64_t swift = 1u << FAULT_FAILOVER | 1u << FAULT_MOVE | 1u << FAULT_PIECES | 1u << FAULT_REFUSE;
     const bool patient = s->retry_ms >= 3000 && s->timeout_ms <= 500 && s->min_replicas == 0;
     /* The one that took over before is found in time, by all who know two servers. */
-    const bool in_peace = !world.plan->holes && world.faults == c->faults && world.held_us == c->held_us &&
-                          world.take_overs == 1 && !caused(CAUSE_RESTART, c->begun_us);
+    const bool in_peace = world.plan->topology != STANDALONE && !world.plan->holes && world.faults == c->faults &&
+                          world.held_us == c->held_us && world.take_overs == 1 && !caused(CAUSE_RESTART, c->begun_us);
     /* An heir, or a server for a slot that had none, is there for a while, and every map names it. */
     const bool has_server = (world.had & ~swift) == 0 && world.filled_us <= since && !caused(CAUSE_RESTART, since) &&
                             !caused(CAUSE_REFUSAL, since) &&
