@@ -94,7 +94,8 @@ bool has_cause(const struct call *c, hibloom_status status)
         if ((strstr(c->text, "MASTERDOWN") != NULL && c->verb == VERB_LOOK && s->deadline_ms == 0 &&
              !caused(CAUSE_LOSS, 1) /* the primary answers for a replica that refuses (docs/cluster.md) */) ||
             (strstr(c->text, "replicas with the write:") != NULL && world.few_us[c->client] < c->begun_us &&
-             (c->from == 0 || c->from_own) /* else it is of another store, and the words are not */))
+             (c->from == 0 || c->from_own) /* else it is of another store, and the words are not */ &&
+             !(c->by_pairs && s->loop) /* another part may be canceled: then they are of before */))
             return false;
         if (strstr(c->text, "is whole now") != NULL && /* late bits hid it, or a denial its growth */
             (world.plan->sizes != 0 || caused(CAUSE_KEYS, c->begun_us) || caused(CAUSE_DENIAL, since)))

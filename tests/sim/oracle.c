@@ -544,7 +544,8 @@ void oracle_end(struct call *c, hibloom_status status, const bool *answers, cons
     /* An add to a window proves the root if its last proof is older than 0.1 s (16). Behind a lost connection any key does. */
     if (needs_handle(c->verb) && c->verb != VERB_DROP && !c->handle_met && !world.stale[c->client] &&
         (world.plan->client[c->client].near < 2 ||
-         (c->begun_us > n->there_since_us + c->age_us && !world.misled[c->client])) &&
+         (c->begun_us > n->there_since_us + c->age_us && !world.misled[c->client] &&
+          !n->haunted /* bits of before hide it from the oracle only */)) &&
         ((!has_several_keys(c->name) && world.plan->sizes < 2) ||
          (c->handle_gone && kind_of(c->name)->window && !was_expired(c->name) && !world_had(FAULT_STRANGER) &&
           !caused(CAUSE_CONNECTION, c->begun_us > 100000 ? c->begun_us - 100000 : 1))))
