@@ -572,10 +572,10 @@ static void check_try(int client, int server)
 enum net_answer net_connect(struct conn *conn, int port)
 {
     const int i = port - BASE_PORT;
-    struct server *s = &servers[i];
 
     if (i < 0 || i >= server_count)
         net_die("a port of no server");
+    struct server *s = &servers[i];
     check_try(conn->client, i);
     world.tried_us[conn->client] = world.made_us[conn->client] = net_now_us();
     if (++world.connects[conn->client] > world.connects_most[conn->client])
